@@ -1,0 +1,115 @@
+//! What the files say, one value a statement, before names are joined (`graph.rs` does that).
+//!
+//! SQL and TOML give the same definitions; nothing after parsing knows which it was.
+
+use std::collections::BTreeMap;
+
+use crate::name::Name;
+use crate::query::Query;
+use crate::text::{Span, Spanned};
+
+/// One statement of a file, or one table of a TOML file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Definition {
+    Dataset(DatasetDefinition),
+    Flow(FlowDefinition),
+}
+
+/// Where names are completed: the catalog and schema in force (`USE`, else flowbench.toml's).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scope {
+    pub catalog: Option<String>,
+    pub schema: String,
+}
+
+/// What kind of dataset a definition makes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DatasetKind {
+    /// Appended to incrementally by its flows.
+    StreamingTable,
+    /// Recomputed by its one query.
+    MaterializedView,
+    /// `CREATE VIEW`: published by name, batch only, never stored.
+    View,
+    /// `CREATE TEMPORARY VIEW`: known in the pipeline only.
+    TemporaryView,
+}
+
+impl DatasetKind {
+    /// The words for people: `streaming table`.
+    pub fn words(self) -> &'static str {
+        match self {
+            DatasetKind::StreamingTable => "streaming table",
+            DatasetKind::MaterializedView => "materialized view",
+            DatasetKind::View => "view",
+            DatasetKind::TemporaryView => "temporary view",
+        }
+    }
+
+    /// True if it has a Delta table.
+    pub fn is_stored(self) -> bool {
+        matches!(self, DatasetKind::StreamingTable | DatasetKind::MaterializedView)
+    }
+}
+
+/// `CREATE STREAMING TABLE …`, `CREATE MATERIALIZED VIEW …`, `CREATE [TEMPORARY] VIEW …`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DatasetDefinition {
+    pub kind: DatasetKind,
+    pub name: Spanned<Name>,
+    pub scope: Scope,
+    /// Empty: taken from the flows.
+    pub columns: Vec<ColumnDefinition>,
+    pub comment: Option<String>,
+    pub partition_by: Vec<Spanned<String>>,
+    /// `CLUSTER BY (…)`; `AUTO` and `NONE` are an empty list.
+    pub cluster_by: Vec<Spanned<String>>,
+    pub properties: BTreeMap<String, String>,
+    /// Not published; visible in the pipeline only.
+    pub is_private: bool,
+    /// `AS query`: for a streaming table the default flow, named like the table.
+    pub query: Option<Query>,
+    /// Written in a legacy LIVE form, where a batch `read_files` is an incremental read.
+    pub is_legacy_live: bool,
+    pub limits: FlowLimits,
+    /// The whole statement.
+    pub span: Span,
+}
+
+/// A column as declared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ColumnDefinition {
+    pub name: Spanned<String>,
+    /// The Spark type as written (`BIGINT`, `STRUCT<a: INT>`); None in a view's column list.
+    pub data_type: Option<Spanned<String>>,
+    pub is_nullable: bool,
+    /// The SQL of `DEFAULT expr`.
+    pub default: Option<Spanned<String>>,
+    pub comment: Option<String>,
+}
+
+/// `CREATE FLOW name AS INSERT INTO [ONCE] target [BY NAME] query`, or `[[flow]]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FlowDefinition {
+    pub name: Spanned<String>,
+    pub target: Spanned<Name>,
+    pub scope: Scope,
+    pub is_once: bool,
+    pub comment: Option<String>,
+    pub query: Query,
+    pub limits: FlowLimits,
+    /// The whole statement.
+    pub span: Span,
+}
+
+/// A flow's own settings (behaviours B-8, B-35): TOML `limits`, or `SET pipelines.flow.… = …` before it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct FlowLimits {
+    /// Partitions that read and write at the same time.
+    pub threads: Option<usize>,
+    /// Bytes of memory that the flow's operators may take before they spill.
+    pub memory_bytes: Option<u64>,
+    /// Retries after a failure that may pass.
+    pub retries: Option<u32>,
+}

@@ -1,0 +1,16 @@
+//! What a pipeline should be. Pure: no I/O, no clock, no randomness.
+//!
+//! Text becomes definitions (`parse`), definitions become a graph (`graph`), the graph is checked
+//! (`validate`) and an update of it is planned (`plan`). Each step takes values and returns values; what is
+//! wrong with the user's files is collected as [`diagnostic::Diagnostic`]s, never thrown.
+
+pub mod text;
+pub mod diagnostic;
+pub mod name;
+pub mod data_type;
+pub mod settings;
+pub mod query;
+pub mod read_files;
+pub mod definition;
+pub mod workspace;
+pub mod parse;

@@ -1,0 +1,5 @@
+//! Text → definitions.
+//!
+//! - `parameters.rs`: `${name}` replaced before anything else
+
+pub mod parameters;
