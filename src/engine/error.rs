@@ -1,0 +1,138 @@
+//! Failures of the world: disk, tables, state, data that doesn't fit. One enum; each variant knows whose
+//! failure it is and whether trying again may help.
+//!
+//! Not here: what is wrong with the user's files, which is a `pipeline::diagnostic::Diagnostic`.
+
+use std::path::{Path, PathBuf};
+
+use datafusion::error::DataFusionError;
+use deltalake_core::DeltaTableError;
+
+/// The result of anything in this crate that may fail.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Who has to do something about an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Whose {
+    /// The pipeline or its data.
+    User,
+    /// Disk, permissions, another program.
+    External,
+    /// Ours: a bug.
+    Internal,
+}
+
+/// Whether trying the same again may help.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Retry {
+    Never,
+    /// After a pause.
+    Backoff,
+}
+
+/// What failed, with what the failing code knew: path, table, flow.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("cannot {action} `{path}`: {source}", path = path.display())]
+    Io { action: &'static str, path: PathBuf, source: std::io::Error },
+
+    #[error("cannot {action} table `{table}`: {source}")]
+    Table { action: &'static str, table: String, source: Box<DeltaTableError> },
+
+    #[error("cannot {action} state.db: {source}")]
+    State { action: &'static str, source: rusqlite::Error },
+
+    /// A query failed while it ran.
+    #[error("{during}: {source}")]
+    Query { during: String, source: Box<DataFusionError> },
+
+    /// The input or the request can't be served as it is: `what`, and `help` says what to do.
+    #[error("{what}")]
+    User { code: &'static str, what: String, help: String },
+
+    /// Another program is in the way, or something outside changed; may pass.
+    #[error("{what}")]
+    External { code: &'static str, what: String, help: String },
+
+    /// The update was asked to stop.
+    #[error("canceled")]
+    Canceled,
+
+    /// A file of a source has fields that the stored schema lacks; the flow widens its schema and starts anew.
+    #[error("new fields in the source: {}", fields.join(", "))]
+    UnknownFields { fields: Vec<String> },
+
+    #[error("internal error: {0}")]
+    Internal(String),
+}
+
+impl Error {
+    /// Tells what was being done to which path.
+    pub fn io(action: &'static str, path: impl AsRef<Path>, source: std::io::Error) -> Error {
+        Error::Io { action, path: path.as_ref().to_path_buf(), source }
+    }
+
+    /// An error that the user can mend.
+    pub fn user(code: &'static str, what: impl Into<String>, help: impl Into<String>) -> Error {
+        Error::User { code, what: what.into(), help: help.into() }
+    }
+
+    /// The stable word of the error, as in diagnostics.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Error::Io { .. } => "io",
+            Error::Table { .. } => "table",
+            Error::State { .. } => "state",
+            Error::Query { .. } => "query-failed",
+            Error::User { code, .. } | Error::External { code, .. } => code,
+            Error::Canceled => "canceled",
+            Error::UnknownFields { .. } => "unknown-fields",
+            Error::Internal(_) => "internal",
+        }
+    }
+
+    /// Who has to act.
+    pub fn whose(&self) -> Whose {
+        match self {
+            Error::Query { .. } | Error::User { .. } | Error::Canceled | Error::UnknownFields { .. } => Whose::User,
+            Error::Io { .. } | Error::Table { .. } | Error::State { .. } | Error::External { .. } => Whose::External,
+            Error::Internal(_) => Whose::Internal,
+        }
+    }
+
+    /// Whether the flow should be tried again.
+    pub fn retry(&self) -> Retry {
+        match self {
+            Error::Io { source, .. } => match source.kind() {
+                // These do not mend themselves while an update runs.
+                std::io::ErrorKind::StorageFull
+                | std::io::ErrorKind::ReadOnlyFilesystem
+                | std::io::ErrorKind::PermissionDenied => Retry::Never,
+                _ => Retry::Backoff,
+            },
+            Error::Table { .. } | Error::State { .. } | Error::External { .. } => Retry::Backoff,
+            _ => Retry::Never,
+        }
+    }
+
+    /// What to do about it, where we know.
+    pub fn help(&self) -> Option<String> {
+        match self {
+            Error::User { help, .. } | Error::External { help, .. } => Some(help.clone()),
+            Error::Io { source, .. } => match source.kind() {
+                std::io::ErrorKind::StorageFull => Some("free some space and run again; the update resumes".into()),
+                std::io::ErrorKind::ReadOnlyFilesystem | std::io::ErrorKind::PermissionDenied => {
+                    Some("make the folder writable and run again; the update resumes".into())
+                }
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
+impl From<rusqlite::Error> for Error {
+    fn from(source: rusqlite::Error) -> Error {
+        Error::State { action: "use", source }
+    }
+}
