@@ -134,3 +134,16 @@ pub struct TableStream {
     pub max_files_per_trigger: usize,
     pub max_bytes_per_trigger: Option<u64>,
 }
+pub fn read_files(
+    _c: &crate::query::FilesCall,
+    _s: &crate::settings::Settings,
+    _b: bool,
+) -> (Option<ReadFiles>, Vec<crate::diagnostic::Diagnostic>) {
+    (None, vec![])
+}
+pub fn table_stream(
+    _c: &crate::query::Input,
+    _s: &crate::settings::Settings,
+) -> (Option<TableStream>, Vec<crate::diagnostic::Diagnostic>) {
+    (None, vec![])
+}
