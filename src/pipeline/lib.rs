@@ -16,6 +16,7 @@ pub mod workspace;
 pub mod parse;
 pub mod graph;
 pub mod validate;
+pub mod load;
 pub mod change;
 pub mod command;
 pub mod event;
