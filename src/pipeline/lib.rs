@@ -13,4 +13,5 @@ pub mod query;
 pub mod read_files;
 pub mod definition;
 pub mod workspace;
+pub mod resume;
 pub mod parse;
