@@ -13,6 +13,7 @@ pub mod query;
 pub mod read_files;
 pub mod definition;
 pub mod workspace;
+pub mod resume;
 pub mod parse;
 pub mod graph;
 pub mod validate;
