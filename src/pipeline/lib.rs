@@ -8,6 +8,7 @@ pub mod text;
 pub mod diagnostic;
 pub mod name;
 pub mod data_type;
+pub mod ddl;
 pub mod settings;
 pub mod query;
 pub mod read_files;
