@@ -6,6 +6,9 @@
 
 pub mod text;
 pub mod diagnostic;
+pub mod byte_size;
+pub mod path;
+pub mod timestamp;
 pub mod name;
 pub mod data_type;
 pub mod ddl;
