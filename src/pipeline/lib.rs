@@ -6,8 +6,12 @@
 
 pub mod text;
 pub mod diagnostic;
+pub mod byte_size;
+pub mod path;
+pub mod timestamp;
 pub mod name;
 pub mod data_type;
+pub mod ddl;
 pub mod settings;
 pub mod query;
 pub mod read_files;
