@@ -201,3 +201,187 @@ pub fn resume_full_refresh(phase: FullRefreshPhase, generation: i64, promoted: O
         FullRefreshPhase::Building | FullRefreshPhase::Promoting => ResumeFullRefresh::Abandon,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every combination that matters. Rows: what state.db knows (newest committed, planned, forgotten batch, done).
+    /// Columns: what the table says; state.db saw version 10, so `v9` has lost commits and `v10` hasn't.
+    ///
+    /// fresh, continue, done; mark 3, replay 3; after 1 = replay all after 1; gone, behind, replaced, forgotten = refused.
+    const DECISIONS: &str = "
+        committed planned forgotten done | missing  | v9 no txn | v10 no txn | txn 0     | txn 1     | txn 2    | txn 3  | txn 4
+        -         -       -         no   | fresh    | fresh     | fresh      | behind    | behind    | behind   | behind | behind
+        -         -       -         yes  | done     | done      | done       | behind    | behind    | behind   | behind | behind
+        -         3       -         no   | replay 3 | replay 3  | replay 3   | behind    | behind    | behind   | mark 3 | behind
+        2         -       -         no   | gone     | after -   | replaced   | after 0   | after 1   | continue | behind | behind
+        2         -       -         yes  | gone     | after -   | replaced   | after 0   | after 1   | done     | behind | behind
+        2         -       1         no   | gone     | forgotten | replaced   | forgotten | after 1   | continue | behind | behind
+        2         -       2         no   | gone     | forgotten | replaced   | forgotten | forgotten | continue | behind | behind
+        2         -       2         yes  | gone     | forgotten | replaced   | forgotten | forgotten | done     | behind | behind
+        2         3       -         no   | gone     | after -   | replaced   | after 0   | after 1   | replay 3 | mark 3 | behind
+        2         3       1         no   | gone     | forgotten | replaced   | forgotten | after 1   | replay 3 | mark 3 | behind
+        2         3       2         no   | gone     | forgotten | replaced   | forgotten | forgotten | replay 3 | mark 3 | behind
+    ";
+
+    #[test]
+    fn every_combination_of_facts_has_its_decision() {
+        let mut lines = DECISIONS.lines().map(str::trim).filter(|line| !line.is_empty());
+        let tables: Vec<(&str, FoundTable)> = lines.next().unwrap().split('|').skip(1).map(table).collect();
+        let mut checked = 0;
+        for line in lines {
+            let mut cells = line.split('|').map(str::trim);
+            let known = known(cells.next().unwrap());
+            for ((name, table), expected) in tables.iter().zip(cells) {
+                let facts = Facts { known: known.clone(), table: *table };
+                let decision = resume(&facts);
+                assert_eq!(words(&decision, &known), expected, "{name}: {facts:?}");
+                checked += 1;
+            }
+        }
+        assert_eq!(checked, 11 * 8);
+    }
+
+    fn number(text: &str) -> Option<i64> {
+        (text != "-").then(|| text.parse().unwrap())
+    }
+
+    fn known(cell: &str) -> KnownBatches {
+        let [committed, planned, forgotten, done] = cell.split_whitespace().collect::<Vec<_>>().try_into().unwrap();
+        let (committed, planned) = (number(committed), number(planned));
+        KnownBatches {
+            next_batch: planned.or(committed).map_or(0, |batch| batch + 1),
+            planned,
+            committed,
+            committed_version: committed.map(|_| 10),
+            forgotten: number(forgotten),
+            is_done: done == "yes",
+        }
+    }
+
+    fn table(cell: &str) -> (&str, FoundTable) {
+        let cell = cell.trim();
+        let table = match cell.split_whitespace().collect::<Vec<_>>()[..] {
+            ["missing"] => FoundTable::Missing,
+            [version, "no", "txn"] => FoundTable::Exists { version: version[1..].parse().unwrap(), txn: None },
+            ["txn", txn] => FoundTable::Exists { version: 10, txn: number(txn) },
+            _ => unreachable!("{cell}"),
+        };
+        (cell, table)
+    }
+
+    fn words(decision: &Resume, known: &KnownBatches) -> String {
+        match decision {
+            Resume::StartFresh { next_batch } => {
+                assert_eq!(*next_batch, known.next_batch);
+                "fresh".to_string()
+            }
+            Resume::Continue { next_batch } => {
+                assert_eq!(*next_batch, known.next_batch);
+                "continue".to_string()
+            }
+            Resume::MarkCommitted { batch } => format!("mark {batch}"),
+            Resume::ReplayBatch { batch } => format!("replay {batch}"),
+            Resume::ReplayAfter { after } => format!("after {}", after.map_or("-".to_string(), |a| a.to_string())),
+            Resume::Done => "done".to_string(),
+            Resume::Refuse(refusal) => {
+                assert!(!refusal.reason().is_empty() && !refusal.help().is_empty() && !refusal.code().is_empty());
+                match refusal {
+                    Refusal::TableGone => "gone",
+                    Refusal::StateBehind { .. } => "behind",
+                    Refusal::TableReplaced { .. } => "replaced",
+                    Refusal::InputForgotten { .. } => "forgotten",
+                }
+                .to_string()
+            }
+        }
+    }
+
+    /// Runs plan → commit → mark with a crash after every choice of steps, and power losses that take the newest
+    /// commits of the table, and follows the decisions: each batch ends up in the table one time.
+    #[test]
+    fn following_the_decisions_puts_every_batch_into_the_table_once() {
+        for batches in 0..4_i64 {
+            for crash_after in ["", "plan", "commit", "mark"] {
+                for lost in 0..=batches + 1 {
+                    simulate(batches, crash_after, lost);
+                }
+            }
+        }
+    }
+
+    fn simulate(batches: i64, crash_after: &str, lost: i64) {
+        let mut known = KnownBatches {
+            next_batch: 0,
+            planned: None,
+            committed: None,
+            committed_version: None,
+            forgotten: None,
+            is_done: false,
+        };
+        // The batches in the table, one a version; version 0 makes it.
+        let mut table: Vec<i64> = vec![];
+        for _ in 0..batches {
+            step(&mut known, &mut table, "mark");
+        }
+        if !crash_after.is_empty() {
+            step(&mut known, &mut table, crash_after);
+        }
+        table.truncate(table.len().saturating_sub(lost as usize));
+        for _ in 0..10 {
+            let found = FoundTable::Exists { version: table.len() as i64, txn: table.last().copied() };
+            match resume(&Facts { known: known.clone(), table: found }) {
+                Resume::StartFresh { next_batch } | Resume::Continue { next_batch } => {
+                    assert_eq!(table, (0..next_batch).collect::<Vec<_>>(), "{batches} {crash_after} {lost}");
+                    return;
+                }
+                Resume::MarkCommitted { batch } => mark(&mut known, batch, table.len()),
+                Resume::ReplayBatch { batch } => {
+                    table.push(batch);
+                    mark(&mut known, batch, table.len());
+                }
+                Resume::ReplayAfter { after } => {
+                    for batch in after.map_or(0, |after| after + 1)..known.next_batch {
+                        table.push(batch);
+                        mark(&mut known, batch, table.len());
+                    }
+                }
+                other => panic!("{batches} {crash_after} {lost}: {other:?}"),
+            }
+        }
+        panic!("the decisions do not come to an end");
+    }
+
+    fn step(known: &mut KnownBatches, table: &mut Vec<i64>, until: &str) {
+        let batch = known.next_batch;
+        (known.planned, known.next_batch) = (Some(batch), batch + 1);
+        if until == "plan" {
+            return;
+        }
+        table.push(batch);
+        if until == "mark" {
+            mark(known, batch, table.len());
+        }
+    }
+
+    fn mark(known: &mut KnownBatches, batch: i64, version: usize) {
+        known.planned = known.planned.filter(|planned| *planned != batch);
+        (known.committed, known.committed_version) = (Some(batch), Some(version as i64));
+    }
+
+    #[test]
+    fn full_refresh_is_finished_only_if_its_commit_is_there() {
+        use FullRefreshPhase::*;
+        use ResumeFullRefresh::*;
+        for (phase, promoted, expected) in [
+            (Building, None, Abandon),
+            (Building, Some(2), Abandon),
+            (Promoting, None, Abandon),
+            (Promoting, Some(2), Abandon),
+            (Promoting, Some(3), FinishPromotion),
+        ] {
+            assert_eq!(resume_full_refresh(phase, 3, promoted), expected, "{phase:?} {promoted:?}");
+        }
+    }
+}

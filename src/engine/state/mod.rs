@@ -331,4 +331,3 @@ macro_rules! stored_as_text {
     };
 }
 use stored_as_text;
-
