@@ -3,3 +3,6 @@
 //! - `parameters.rs`: `${name}` replaced before anything else
 
 pub mod parameters;
+pub mod toml_tree;
+pub mod toml_reader;
+pub mod settings;
