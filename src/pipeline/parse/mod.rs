@@ -6,3 +6,8 @@ pub mod parameters;
 pub mod toml_tree;
 pub mod toml_reader;
 pub mod settings;
+pub mod for_each;
+pub mod toml_file;
+
+#[cfg(test)]
+mod toml_cases;

@@ -113,8 +113,9 @@ fn read_pipeline(table: &Table, settings: &mut Settings, expand: Expand, diagnos
                 Diagnostic::error("empty-value", span, "`sources` of [pipeline] names no files")
                     .help("write sources = [\"transformations/**\"]"),
             );
+        } else {
+            settings.sources = globs.into_iter().map(|glob| glob.value).collect();
         }
-        settings.sources = globs.into_iter().map(|glob| glob.value).collect();
     }
     if let Some(zone) = reader.word("time_zone") {
         match time_zone_name(&zone.value) {

@@ -18,6 +18,8 @@ pub struct TableReader<'t, 'd> {
     /// How people know the table: `[limits]`.
     title: &'d str,
     known: Vec<&'static str>,
+    /// Reported already, and never suggested.
+    refused: Vec<&'static str>,
     expand: Expand<'d>,
     diagnostics: &'d mut Vec<Diagnostic>,
 }
@@ -30,12 +32,14 @@ impl<'t, 'd> TableReader<'t, 'd> {
         expand: Expand<'d>,
         diagnostics: &'d mut Vec<Diagnostic>,
     ) -> TableReader<'t, 'd> {
-        TableReader { table, title, known: Vec::new(), expand, diagnostics }
+        TableReader { table, title, known: Vec::new(), refused: Vec::new(), expand, diagnostics }
     }
 
     /// The value of `key` as it stands.
     pub fn value(&mut self, key: &'static str) -> Option<&'t Spanned<Value>> {
-        self.known.push(key);
+        if !self.known.contains(&key) {
+            self.known.push(key);
+        }
         self.table.entries.iter().find(|(name, _)| name.value == key).map(|(_, value)| value)
     }
 
@@ -272,7 +276,7 @@ impl<'t, 'd> TableReader<'t, 'd> {
         message: impl Into<String>,
         help: impl Into<String>,
     ) {
-        self.known.push(key);
+        self.refused.push(key);
         if let Some((name, _)) = self.table.entries.iter().find(|(name, _)| name.value == key) {
             self.report(Diagnostic::error(code, name.span, message).help(help));
         }
@@ -287,7 +291,8 @@ impl<'t, 'd> TableReader<'t, 'd> {
     /// Reports the keys that nobody asked for.
     pub fn finish(self) {
         for (key, _) in &self.table.entries {
-            if self.known.contains(&key.value.as_str()) {
+            let name = key.value.as_str();
+            if self.known.contains(&name) || self.refused.contains(&name) {
                 continue;
             }
             let message = match self.title.is_empty() {
@@ -302,10 +307,19 @@ impl<'t, 'd> TableReader<'t, 'd> {
         }
     }
 
-    fn expanded(&mut self, text: &MappedText) -> MappedText {
+    /// The text after `${name}` and the like were replaced.
+    pub fn expanded(&mut self, text: &MappedText) -> MappedText {
         let (text, diagnostics) = (self.expand)(text);
         self.diagnostics.extend(diagnostics);
         text
+    }
+
+    /// Reads a table inside this one, to its end.
+    pub fn nested<T>(&mut self, table: &Table, title: &str, read: impl FnOnce(&mut TableReader) -> T) -> T {
+        let mut reader = TableReader::new(table, title, self.expand, self.diagnostics);
+        let value = read(&mut reader);
+        reader.finish();
+        value
     }
 
     fn type_error(&self, key: &str, value: &Spanned<Value>, expected: &str) -> Diagnostic {
@@ -315,7 +329,8 @@ impl<'t, 'd> TableReader<'t, 'd> {
             Value::Boolean(boolean) => format!("the boolean {boolean}"),
             other => other.words().to_string(),
         };
-        let message = format!("`{key}` of {} must be {expected}, found {found}", self.title);
+        let owner = if self.title.is_empty() { String::new() } else { format!(" of {}", self.title) };
+        let message = format!("`{key}`{owner} must be {expected}, found {found}");
         Diagnostic::error("wrong-type", value.span, message)
     }
 
