@@ -33,11 +33,13 @@ pub fn settings(workspace: &Workspace) -> (Settings, Vec<Diagnostic>) {
     let mut diagnostics = Vec::new();
     let table = match workspace.files.first() {
         Some(file) => parse_toml(FileId(0), &file.text),
-        None => Err(Diagnostic::error("no-settings", None, "the workspace has no flowbench.toml")
-            .help("create one, an empty file will do, or run `flowbench init`")),
+        None => Err(Box::new(
+            Diagnostic::error("no-settings", None, "the workspace has no flowbench.toml")
+                .help("create one, an empty file will do, or run `flowbench init`"),
+        )),
     };
     let table = table.unwrap_or_else(|diagnostic| {
-        diagnostics.push(diagnostic);
+        diagnostics.push(*diagnostic);
         Table { entries: Vec::new(), header: Span::new(FileId(0), 0..0) }
     });
     let as_it_stands = |text: &MappedText| (text.clone(), Vec::new());

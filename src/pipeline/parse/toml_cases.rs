@@ -189,10 +189,10 @@ mod fuzz {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
+        #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn mutated_files_never_panic_and_places_stay_inside(
+        fn mutated_files_never_panic_and_their_places_stay_inside(
             which in any::<prop::sample::Index>(),
             edits in prop::collection::vec((any::<prop::sample::Index>(), 0usize..12, prop::sample::select(&PIECES[..])), 0..6),
         ) {

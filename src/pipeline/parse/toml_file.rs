@@ -53,7 +53,7 @@ pub fn toml_file(
     let Some(source) = workspace.files.get(file.0) else { return (Vec::new(), Vec::new()) };
     let table = match parse_toml(file, &source.text) {
         Ok(table) => table,
-        Err(diagnostic) => return (Vec::new(), vec![diagnostic]),
+        Err(diagnostic) => return (Vec::new(), vec![*diagnostic]),
     };
     let mut diagnostics = Vec::new();
     let expand = expand_with(&settings.configuration);

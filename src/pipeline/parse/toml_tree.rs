@@ -62,13 +62,15 @@ impl Table {
 }
 
 /// Parses a TOML file. A syntax error is one diagnostic at its place; there is then no tree.
-pub fn parse_toml(file: FileId, text: &str) -> Result<Table, Diagnostic> {
+pub fn parse_toml(file: FileId, text: &str) -> Result<Table, Box<Diagnostic>> {
     let document = Document::parse(text).map_err(|error| {
         let span = error.span().map(|range| within(text, range)).unwrap_or(0..0);
         // The parser's own words may end with the place or spread over lines; the span says it better.
         let message = error.message().lines().collect::<Vec<_>>().join(", ");
-        Diagnostic::error("toml-syntax", Span::new(file, span), message)
-            .help("nothing of this file is used until it parses")
+        Box::new(
+            Diagnostic::error("toml-syntax", Span::new(file, span), message)
+                .help("nothing of this file is used until it parses"),
+        )
     })?;
     let reader = Reader { file, text };
     Ok(reader.table(document.as_table(), Span::new(file, 0..0)))

@@ -12,6 +12,9 @@ mod options;
 mod check;
 mod table_stream;
 
+#[cfg(test)]
+mod cases;
+
 pub use check::{external_files, read_files};
 pub use table_stream::table_stream;
 

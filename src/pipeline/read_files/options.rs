@@ -169,65 +169,61 @@ impl<'a> OptionReader<'a> {
         let mut reader = OptionReader { given: Vec::new(), diagnostics: Vec::new() };
         for option in options {
             if let Err(diagnostic) = reader.admit(option, known, call) {
-                reader.diagnostics.push(diagnostic);
+                reader.diagnostics.push(*diagnostic);
             }
         }
         reader
     }
 
+    /// Takes one option in, or says why not.
     fn admit(
         &mut self,
         option: &'a ReadOption,
         known: &'static [(&'static str, Rule)],
         call: &str,
-    ) -> Result<(), Diagnostic> {
-        let written = option.name.value.as_str();
+    ) -> Result<(), Box<Diagnostic>> {
+        let (written, place) = (option.name.value.as_str(), option.name.span);
         let bare = match written.split_at_checked("cloudFiles.".len()) {
             Some((prefix, bare)) if prefix.eq_ignore_ascii_case("cloudFiles.") => bare,
             _ => written,
         };
         let find = |name: &str| known.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
-        let Some((mut name, mut rule)) = find(bare).map(|(name, rule)| (*name, rule)) else {
-            let unknown =
-                Diagnostic::error("unknown-option", option.name.span, format!("{call} has no option `{written}`"))
+        let (mut name, mut rule) = match find(bare) {
+            Some((name, rule)) => (*name, rule),
+            None => {
+                let unknown = Diagnostic::error("unknown-option", place, format!("{call} has no option `{written}`"))
                     .condition("CF_UNKNOWN_OPTION_KEYS_ERROR");
-            return Err(match nearest(bare, known.iter().map(|(name, _)| *name)) {
-                Some(near) => unknown.help(format!("did you mean `{near}`?")).edit(option.name.span, near),
-                None => unknown.help("remove it"),
-            });
+                return Err(Box::new(match nearest(bare, known.iter().map(|(name, _)| *name)) {
+                    Some(near) => unknown.help(format!("did you mean `{near}`?")).edit(place, near),
+                    None => unknown.help("remove it"),
+                }));
+            }
         };
         if let Rule::Alias(real) = rule {
-            let real = find(real).expect("an alias names an option of the same table");
-            (name, rule) = (real.0, &real.1);
+            let (real, real_rule) = find(real).expect("an alias names an option of the same table");
+            (name, rule) = (real, real_rule);
         }
         if let OptionValue::Expression(sql) = &option.value.value {
-            return Err(Diagnostic::error(
-                "option-value",
-                option.value.span,
-                format!("option `{written}` must be a constant, found the expression `{sql}`"),
-            )
-            .help("write the value itself, or `${name}` with the value in [configuration] or --set name=…"));
+            let message = format!("option `{written}` must be a constant, found the expression `{sql}`");
+            return Err(Box::new(
+                Diagnostic::error("option-value", option.value.span, message)
+                    .help("write the value itself, or `${name}` with the value in [configuration] or --set name=…"),
+            ));
         }
         if let Rule::Unsupported { same, why } = rule {
             let text = option.value.value.text();
             if same.iter().any(|value| value.eq_ignore_ascii_case(&text)) {
                 return Ok(());
             }
-            return Err(Diagnostic::error(
-                "unsupported-option",
-                option.name.span,
-                format!("option `{written}` is not supported: {}", shown(&option.value.value)),
-            )
-            .help(*why));
+            let message = format!("option `{written}` is not supported: {}", shown(&option.value.value));
+            return Err(Box::new(Diagnostic::error("unsupported-option", place, message).help(*why)));
         }
         if let Some((.., first)) = self.given.iter().find(|(given, ..)| *given == name) {
-            return Err(Diagnostic::error(
-                "duplicate-option",
-                option.name.span,
-                format!("option `{written}` is given twice"),
-            )
-            .label(first.name.span, "first given here")
-            .help("remove one"));
+            return Err(Box::new(
+                Diagnostic::error("duplicate-option", place, format!("option `{written}` is given twice"))
+                    .label(first.name.span, "first given here")
+                    .help("remove one"),
+            ));
         }
         self.given.push((name, rule, option));
         Ok(())
@@ -297,7 +293,7 @@ impl<'a> OptionReader<'a> {
         match &option.value.value {
             OptionValue::Number(text) | OptionValue::Text(text) => match text.trim().parse() {
                 Ok(number) if range.contains(&number) => number,
-                _ if *range.end() == usize::MAX => {
+                _ if *range.end() >= i64::MAX as usize => {
                     self.wrong(option, &format!("a whole number of at least {}", range.start()), default)
                 }
                 _ => self.wrong(option, &format!("a whole number from {} to {}", range.start(), range.end()), default),
@@ -340,11 +336,12 @@ impl<'a> OptionReader<'a> {
             return Some(*choice);
         }
         let words: Vec<_> = choices.iter().map(|(word, _)| *word).collect();
-        let expected = match nearest(&text, words.iter().copied()) {
-            Some(near) => format!("one of {}; did you mean `{near}`", words.join(", ")),
-            None => format!("one of {}", words.join(", ")),
-        };
-        self.wrong(option, &expected, None)
+        let mut diagnostic = wrong_value(option, &format!("one of {}", words.join(", ")));
+        if let Some(near) = nearest(&text, words) {
+            diagnostic = diagnostic.help(format!("did you mean '{near}'?"));
+        }
+        self.diagnostics.push(diagnostic);
+        None
     }
 
     /// A point in time, in microseconds since 1970 UTC.
@@ -367,13 +364,15 @@ impl<'a> OptionReader<'a> {
     }
 
     fn wrong<T>(&mut self, option: &ReadOption, expected: &str, otherwise: T) -> T {
-        self.diagnostics.push(Diagnostic::error(
-            "option-value",
-            option.value.span,
-            format!("option `{}` must be {expected}, found {}", option.name.value, shown(&option.value.value)),
-        ));
+        self.diagnostics.push(wrong_value(option, expected));
         otherwise
     }
+}
+
+fn wrong_value(option: &ReadOption, expected: &str) -> Diagnostic {
+    let found = shown(&option.value.value);
+    let message = format!("option `{}` must be {expected}, found {found}", option.name.value);
+    Diagnostic::error("option-value", option.value.span, message)
 }
 
 /// The value as people wrote it.
