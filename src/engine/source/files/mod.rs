@@ -1,0 +1,3 @@
+//! Files as a source.
+
+pub mod json;
