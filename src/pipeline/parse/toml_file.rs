@@ -162,6 +162,7 @@ impl Context<'_> {
             properties,
             is_private,
             query,
+            is_once: false,
             is_legacy_live: false,
             limits,
             span: table.span(),
