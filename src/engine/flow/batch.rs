@@ -23,6 +23,7 @@ use crate::columns::{by_name, grow, output_fields};
 use crate::data_type::from_arrow;
 use crate::error::{Error, Result};
 use crate::fail_point;
+use crate::history::definition_hash;
 use crate::micro_batch::{self, Destination, query_error};
 use crate::reading::plan_reading;
 use crate::source::files;
@@ -226,7 +227,7 @@ fn mark(
         done_us: now_us(),
         update_id: Some(run.update.number),
         rows: metrics.rows_out as i64,
-        definition_hash: run.flow.reading.query.fingerprint_text.clone(),
+        definition_hash: definition_hash(&run.flow.reading.query.fingerprint_text),
     });
     let count = |count: u64| Some(count as i64);
     let committed = Committed {

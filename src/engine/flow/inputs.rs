@@ -91,7 +91,10 @@ pub(crate) async fn open(run: &FlowRun<'_>, records: bool) -> Result<Vec<OpenSou
                 let table = &engine.graph().externals[id.0];
                 match external::files(table, engine.settings()) {
                     Some(spec) => open_files(run, &spec, input, None).await?,
-                    None => open_table(run.update.external(*id)?, stream, None).await?,
+                    None => {
+                        let (table, version) = run.update.external(*id)?;
+                        open_table(table, stream, Some(version)).await?
+                    }
                 }
             }
             Source::Dataset { id, stream } => {
@@ -152,7 +155,7 @@ async fn open_files(
     input: &ResolvedInput,
     stored: Option<&str>,
 ) -> Result<Content> {
-    let listing = run.update.listings.list(spec).await?;
+    let listing = run.update.listings.list(spec).await?.files;
     let schema = match stored {
         Some(stored) => Some(SourceSchema::from_json(stored)?),
         None => run.update.listings.schema(spec, &listing).await?,
@@ -161,10 +164,14 @@ async fn open_files(
 }
 
 async fn open_table(table: SharedTable, options: &TableStream, up_to: Option<i64>) -> Result<Content> {
-    let mut open = table.lock().await;
-    open.refresh()?;
-    let up_to = up_to.unwrap_or_else(|| open.version());
-    drop(open);
+    let up_to = match up_to {
+        Some(version) => version,
+        None => {
+            let mut open = table.lock().await;
+            open.refresh()?;
+            open.version()
+        }
+    };
     Ok(Content::Table { table, options: options.clone(), up_to, offset: None })
 }
 

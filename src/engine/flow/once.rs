@@ -5,6 +5,7 @@ use super::batch::{bring_up, plan_and_run};
 use super::inputs::{self, Content, source_files};
 use crate::clock::now_us;
 use crate::error::Result;
+use crate::history::definition_hash;
 use crate::source::table_stream::TableOffset;
 use crate::state::{Completion, PlannedInput};
 
@@ -29,7 +30,7 @@ pub(crate) async fn run(run: &FlowRun<'_>) -> Result<()> {
             done_us: now_us(),
             update_id: Some(run.update.number),
             rows: 0,
-            definition_hash: run.flow.reading.query.fingerprint_text.clone(),
+            definition_hash: definition_hash(&run.flow.reading.query.fingerprint_text),
         };
         return run.update.state.mark_done(&run.record.flow_id, run.generation, &completion);
     }
