@@ -250,6 +250,10 @@ fn renamed_flow_keeps_its_checkpoint() {
     state.register_flow(&new_flow(OTHER, "backfill", FlowKind::Once), 3).unwrap();
     state.mark_done(OTHER, 1, &done).unwrap();
     assert_eq!(state.rename_flow(TABLE, "incremental", "Backfill").unwrap_err().code(), "flow-exists");
+    // As the error's help says.
+    state.reset_flow(OTHER, "reset", 4).unwrap();
+    assert_eq!(state.rename_flow(TABLE, "incremental", "Backfill").unwrap().flow_id, FLOW);
+    state.rename_flow(TABLE, "backfill", "incremental").unwrap();
     // Another spelling is a rename too.
     assert_eq!(state.rename_flow(TABLE, "incremental", "Incremental").unwrap().name, "Incremental");
 }
@@ -321,6 +325,9 @@ fn imported_checkpoint_goes_on_after_the_batch_in_the_table() {
     assert_eq!((known.next_batch, known.committed, known.forgotten), (18, Some(17), Some(17)));
     plan(&state, 4, 18, input(register_source(&state, 4), None, &["a"])).unwrap();
     assert_eq!(state.reset_flow(FLOW, "reset", 3).unwrap(), 5);
+    state.put_dataset(&new_dataset(), 3).unwrap();
+    state.import_generation(TABLE, 6).unwrap();
+    assert_eq!(state.start_full_refresh(TABLE, 1, 4).unwrap().generation, 7);
 }
 
 #[test]
