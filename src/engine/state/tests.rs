@@ -503,7 +503,7 @@ fn damage_is_found_by_the_check_or_by_reading() {
     bytes[end - 4096 * 8..].fill(0xAB);
     fs::write(&path, bytes).unwrap();
     let state = State::open(storage.path(), Access::ReadWrite).unwrap();
-    let found = state.check().map_or_else(|error| vec![error.to_string()], |found| found);
+    let found = state.check().unwrap_or_else(|error| vec![error.to_string()]);
     assert!(!found.is_empty());
     if let Err(error) = state.new_files(source_id, many, KnownBy::Path) {
         assert_eq!(error.code(), "state-damaged");
