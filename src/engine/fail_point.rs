@@ -176,6 +176,38 @@ mod tests {
         }
     }
 
+    /// The environment is read once a process, so each case is a child that runs this test alone.
+    #[test]
+    fn kill_and_error_and_pause_do_what_they_say() {
+        use std::os::unix::process::ExitStatusExt;
+        use std::process::Command;
+
+        use super::armed::VARIABLE;
+        if std::env::var_os(VARIABLE).is_some() {
+            super::hit("planned", Some("live")).unwrap();
+            let failed = super::hit("committed", Some("live")).is_err();
+            std::process::exit(if failed { 7 } else { 8 });
+        }
+        let run = |rules: &str| {
+            let test = "fail_point::tests::kill_and_error_and_pause_do_what_they_say";
+            let mut child = Command::new(std::env::current_exe().unwrap());
+            child.args(["--exact", test]).env(VARIABLE, rules).stdout(std::process::Stdio::null()).spawn().unwrap()
+        };
+        assert_eq!(run("planned=kill").wait().unwrap().signal(), Some(9));
+        assert_eq!(run("committed@live=error").wait().unwrap().code(), Some(7));
+        assert_eq!(run("committed@other=error").wait().unwrap().code(), Some(8));
+
+        let folder = tempfile::tempdir().unwrap();
+        let (go, reached) = (folder.path().join("go"), folder.path().join("go.reached"));
+        let mut child = run(&format!("planned=pause({})", go.display()));
+        while !reached.exists() {
+            assert!(child.try_wait().unwrap().is_none(), "the child did not wait");
+            std::thread::yield_now();
+        }
+        std::fs::write(go, "").unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(8));
+    }
+
     #[test]
     fn wrong_rules_are_errors() {
         for (rules, error) in [

@@ -4,11 +4,16 @@
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::path::Path;
+use std::time::Duration;
 
 use crate::error::{Error, Result};
 
 /// The file's name in the storage folder.
 pub const FILE_NAME: &str = "lock";
+
+/// [`WriterLock::is_held`] has the lock for a moment while it looks, which is no reason to refuse a writer.
+const TRIES: u32 = 5;
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// Proof that this process is the only writer of the workspace; dropping it lets the next one in.
 #[derive(Debug)]
@@ -30,10 +35,14 @@ impl WriterLock {
             .truncate(false)
             .open(&path)
             .map_err(|e| Error::io("open for writing", &path, e))?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(locked(&mut file)),
-            Err(TryLockError::Error(e)) => return Err(Error::io("lock", &path, e)),
+        let mut tries_left = TRIES;
+        while let Err(error) = file.try_lock() {
+            tries_left -= 1;
+            match error {
+                TryLockError::WouldBlock if tries_left > 0 => std::thread::sleep(PAUSE),
+                TryLockError::WouldBlock => return Err(locked(&mut file)),
+                TryLockError::Error(e) => return Err(Error::io("lock", &path, e)),
+            }
         }
         let owner = format!("pid {}\nstarted {started}\ncommand {command}\n", std::process::id());
         let written = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(owner.as_bytes()));

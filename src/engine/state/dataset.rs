@@ -105,6 +105,16 @@ impl State {
         })
     }
 
+    /// Takes the generation over that `flowbench doctor` found in the dataset's table, so that the number of a
+    /// promoting commit in it is not given again.
+    pub fn import_generation(&self, dataset: &str, generation: i64) -> Result<()> {
+        self.write("import a dataset", |tx| {
+            let sql = "UPDATE datasets SET generation = ?2, last_generation = max(last_generation, ?2)
+                       WHERE dataset = ?1";
+            expect_one(execute(tx, sql, params![dataset, generation])?, dataset)
+        })
+    }
+
     /// All datasets with a table, inactive ones too.
     pub fn datasets(&self) -> Result<Vec<Dataset>> {
         self.read("read datasets", |c| rows(c, &format!("{DATASETS} ORDER BY dataset"), [], read_dataset))

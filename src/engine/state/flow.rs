@@ -150,9 +150,9 @@ impl State {
         self.write("rename a flow", |tx| {
             let flow = find_flow(tx, dataset, old)?.ok_or_else(|| missing(old))?;
             if let Some(other) = find_flow(tx, dataset, new)?.filter(|other| other.flow_id != flow.flow_id) {
-                let used = "SELECT 1 FROM checkpoints
-                            WHERE flow_id = ? AND (next_batch_id > 0 OR done_us IS NOT NULL) LIMIT 1";
-                if row(tx, used, [&other.flow_id], |_| Ok(()))?.is_some() {
+                let used = "SELECT next_batch_id > 0 OR done_us IS NOT NULL FROM checkpoints
+                            WHERE flow_id = ? AND generation = ?";
+                if row(tx, used, params![other.flow_id, other.generation], |row| row.get(0))?.unwrap_or(false) {
                     return Err(Error::user(
                         "flow-exists",
                         format!("cannot rename flow `{old}` to `{new}`: `{new}` has a checkpoint of its own"),

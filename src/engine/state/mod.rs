@@ -331,3 +331,6 @@ macro_rules! stored_as_text {
     };
 }
 use stored_as_text;
+
+#[cfg(test)]
+mod tests;
