@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 use datafusion::error::DataFusionError;
 use deltalake_core::DeltaTableError;
+use pipeline::diagnostic::Diagnostic;
+use pipeline::plan::Refusal;
 
 /// The result of anything in this crate that may fail.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -62,8 +64,25 @@ pub enum Error {
     #[error("new fields in the source: {}", fields.join(", "))]
     UnknownFields { fields: Vec<String> },
 
+    /// The files of the workspace have errors; nothing ran.
+    #[error("the workspace has {} error(s)", diagnostics.iter().filter(|d| d.is_error()).count())]
+    Invalid { diagnostics: Vec<Diagnostic> },
+
+    /// The request can't be carried out as it is, or needs a yes.
+    #[error("{}", refusal_text(refusal))]
+    Refused { refusal: Refusal },
+
     #[error("internal error: {0}")]
     Internal(String),
+}
+
+fn refusal_text(refusal: &Refusal) -> String {
+    match refusal {
+        Refusal::Usage { message, .. } => message.clone(),
+        Refusal::Unconfirmed { notices } => {
+            notices.iter().map(|notice| notice.message.as_str()).collect::<Vec<_>>().join("; ")
+        }
+    }
 }
 
 impl Error {
@@ -87,6 +106,8 @@ impl Error {
             Error::User { code, .. } | Error::External { code, .. } => code,
             Error::Canceled => "canceled",
             Error::UnknownFields { .. } => "unknown-fields",
+            Error::Invalid { .. } => "invalid-workspace",
+            Error::Refused { .. } => "refused",
             Error::Internal(_) => "internal",
         }
     }
@@ -94,7 +115,12 @@ impl Error {
     /// Who has to act.
     pub fn whose(&self) -> Whose {
         match self {
-            Error::Query { .. } | Error::User { .. } | Error::Canceled | Error::UnknownFields { .. } => Whose::User,
+            Error::Query { .. }
+            | Error::User { .. }
+            | Error::Canceled
+            | Error::UnknownFields { .. }
+            | Error::Invalid { .. }
+            | Error::Refused { .. } => Whose::User,
             Error::Io { .. } | Error::Table { .. } | Error::State { .. } | Error::External { .. } => Whose::External,
             Error::Internal(_) => Whose::Internal,
         }
@@ -119,6 +145,10 @@ impl Error {
     pub fn help(&self) -> Option<String> {
         match self {
             Error::User { help, .. } | Error::External { help, .. } => Some(help.clone()),
+            Error::Refused { refusal: Refusal::Usage { help, .. } } => Some(help.clone()),
+            Error::Refused { refusal: Refusal::Unconfirmed { notices } } => {
+                Some(notices.iter().map(|notice| notice.help.as_str()).collect::<Vec<_>>().join("; "))
+            }
             Error::Io { source, .. } => match source.kind() {
                 std::io::ErrorKind::StorageFull => Some("free some space and run again; the update resumes".into()),
                 std::io::ErrorKind::ReadOnlyFilesystem | std::io::ErrorKind::PermissionDenied => {

@@ -4,3 +4,6 @@
 //! The only user of DataFusion, Delta, SQLite and the file system.
 
 pub mod error;
+pub mod fail_point;
+pub mod lock;
+pub mod state;

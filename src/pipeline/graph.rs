@@ -1,0 +1,562 @@
+//! Datasets and flows joined by name: who reads what, who writes where, and in which order.
+//!
+//! `Graph::build` resolves names and keeps going past what it can't resolve; the rules that only look at a
+//! finished graph are in `validate`.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use crate::definition::{DatasetDefinition, DatasetKind, Definition, FlowDefinition, FlowLimits, Scope};
+use crate::diagnostic::{Diagnostic, nearest};
+use crate::name::{DatasetName, Name};
+use crate::query::{InputSource, Query};
+use crate::read_files::{ReadFiles, TableStream, read_files, table_stream};
+use crate::settings::{ExternalTable, Settings};
+use crate::text::Span;
+
+/// Index into [`Graph::datasets`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DatasetId(pub usize);
+
+/// Index into [`Graph::flows`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FlowId(pub usize);
+
+/// Index into [`Graph::externals`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ExternalId(pub usize);
+
+/// The pipeline: datasets in the order of the files, and the flows that write them.
+#[derive(Debug, Clone, Default)]
+pub struct Graph {
+    pub datasets: Vec<Dataset>,
+    pub flows: Vec<Flow>,
+    pub externals: Vec<ExternalTable>,
+    /// Per dataset, what it reads and what reads it, directly; kept so that walks stay linear.
+    upstream: Vec<BTreeSet<DatasetId>>,
+    readers: Vec<BTreeSet<DatasetId>>,
+}
+
+/// A dataset and what the files say of it.
+#[derive(Debug, Clone)]
+pub struct Dataset {
+    pub name: DatasetName,
+    /// For people: without the schema where that is the workspace's own.
+    pub label: String,
+    pub definition: DatasetDefinition,
+    /// The flows that write it; empty for views.
+    pub flows: Vec<FlowId>,
+    /// A view's query with its inputs resolved; None for what is stored.
+    pub view: Option<Reading>,
+}
+
+impl Dataset {
+    /// What kind of dataset it is.
+    pub fn kind(&self) -> DatasetKind {
+        self.definition.kind
+    }
+
+    /// `pipelines.reset.allowed`: false protects the dataset from full refreshes.
+    pub fn is_reset_allowed(&self) -> bool {
+        self.definition
+            .properties
+            .get("pipelines.reset.allowed")
+            .is_none_or(|value| !value.trim().eq_ignore_ascii_case("false"))
+    }
+}
+
+/// How a flow writes its dataset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FlowKind {
+    /// Appends what is new in its streams, micro-batch by micro-batch.
+    Append,
+    /// Appends its whole batch query one time: a backfill.
+    Once,
+    /// Replaces the dataset by the result of its query: a materialized view.
+    Complete,
+}
+
+impl FlowKind {
+    /// The words for people.
+    pub fn words(self) -> &'static str {
+        match self {
+            FlowKind::Append => "append",
+            FlowKind::Once => "append once",
+            FlowKind::Complete => "complete",
+        }
+    }
+}
+
+/// A query that writes into one dataset.
+#[derive(Debug, Clone)]
+pub struct Flow {
+    /// Unique in the pipeline; a default flow has its table's name.
+    pub name: String,
+    pub target: DatasetId,
+    pub kind: FlowKind,
+    pub reading: Reading,
+    /// Comes with the table (`AS query`), not from CREATE FLOW.
+    pub is_default: bool,
+    pub comment: Option<String>,
+    pub limits: FlowLimits,
+    /// The name, where the flow was defined.
+    pub name_span: Span,
+    /// The whole definition.
+    pub span: Span,
+}
+
+/// A query with its inputs resolved; `inputs[i]` belongs to `query.inputs[i]`.
+#[derive(Debug, Clone)]
+pub struct Reading {
+    pub query: Query,
+    pub inputs: Vec<ResolvedInput>,
+}
+
+/// An input and what stands behind its name.
+#[derive(Debug, Clone)]
+pub struct ResolvedInput {
+    /// The relation's name in the query's SQL.
+    pub name: String,
+    pub source: Source,
+    pub is_stream: bool,
+    pub uses_metadata: bool,
+    pub span: Span,
+}
+
+/// What an input reads.
+#[derive(Debug, Clone)]
+pub enum Source {
+    Dataset {
+        id: DatasetId,
+        stream: TableStream,
+    },
+    External {
+        id: ExternalId,
+        stream: TableStream,
+    },
+    Files(Box<ReadFiles>),
+    /// Could not be resolved; a diagnostic says why.
+    Unresolved,
+}
+
+impl Graph {
+    /// Joins the definitions. Names that don't resolve give diagnostics and [`Source::Unresolved`]; of two
+    /// definitions of one name the first stays.
+    pub fn build(definitions: Vec<Definition>, settings: &Settings) -> (Graph, Vec<Diagnostic>) {
+        let mut builder = Builder {
+            settings,
+            graph: Graph { externals: settings.external.clone(), ..Graph::default() },
+            by_name: HashMap::new(),
+            flow_names: HashMap::new(),
+            diagnostics: Vec::new(),
+        };
+        let mut flows = Vec::new();
+        for definition in definitions {
+            match definition {
+                Definition::Dataset(dataset) => builder.add_dataset(dataset),
+                Definition::Flow(flow) => flows.push(flow),
+            }
+        }
+        builder.add_default_flows();
+        for flow in flows {
+            builder.add_flow(flow);
+        }
+        builder.add_views();
+        builder.graph.connect();
+        (builder.graph, builder.diagnostics)
+    }
+
+    /// The dataset of this id.
+    pub fn dataset(&self, id: DatasetId) -> &Dataset {
+        &self.datasets[id.0]
+    }
+
+    /// The flow of this id.
+    pub fn flow(&self, id: FlowId) -> &Flow {
+        &self.flows[id.0]
+    }
+
+    /// All ids of datasets, in the order of the files.
+    pub fn dataset_ids(&self) -> impl Iterator<Item = DatasetId> + use<> {
+        (0..self.datasets.len()).map(DatasetId)
+    }
+
+    /// All ids of flows.
+    pub fn flow_ids(&self) -> impl Iterator<Item = FlowId> + use<> {
+        (0..self.flows.len()).map(FlowId)
+    }
+
+    /// Finds a dataset by a name as a person types it: its label, or the full name; case does not matter.
+    pub fn find_dataset(&self, name: &str) -> Option<DatasetId> {
+        let wanted = Name::split(name.trim());
+        self.dataset_ids().find(|id| {
+            let dataset = self.dataset(*id);
+            let full = [dataset.name.catalog.as_deref(), Some(&dataset.name.schema), Some(&dataset.name.table)];
+            let full: Vec<&str> = full.into_iter().flatten().collect();
+            let label = Name::split(&dataset.label);
+            let is = |parts: &[&str]| {
+                parts.len() == wanted.parts.len()
+                    && parts.iter().zip(&wanted.parts).all(|(a, b)| a.eq_ignore_ascii_case(b))
+            };
+            let label_parts: Vec<&str> = label.parts.iter().map(String::as_str).collect();
+            is(&label_parts) || (0..full.len()).any(|skip| skip + 1 < full.len() && is(&full[skip..]))
+        })
+    }
+
+    /// Finds a flow by name; case does not matter.
+    pub fn find_flow(&self, name: &str) -> Option<FlowId> {
+        self.flow_ids().find(|id| self.flow(*id).name.eq_ignore_ascii_case(name.trim()))
+    }
+
+    /// The inputs of a flow with those of the views it reads, each view once, depth first.
+    pub fn all_inputs<'a>(&'a self, reading: &'a Reading) -> Vec<&'a ResolvedInput> {
+        let mut inputs = Vec::new();
+        let mut seen = BTreeSet::new();
+        self.collect_inputs(reading, &mut seen, &mut inputs);
+        inputs
+    }
+
+    fn collect_inputs<'a>(
+        &'a self,
+        reading: &'a Reading,
+        seen: &mut BTreeSet<DatasetId>,
+        inputs: &mut Vec<&'a ResolvedInput>,
+    ) {
+        for input in &reading.inputs {
+            inputs.push(input);
+            if let Source::Dataset { id, .. } = input.source
+                && let Some(view) = &self.dataset(id).view
+                && seen.insert(id)
+            {
+                self.collect_inputs(view, seen, inputs);
+            }
+        }
+    }
+
+    /// The stored datasets that a query reads, through views, in no order and each once.
+    pub fn stored_inputs(&self, reading: &Reading) -> BTreeSet<DatasetId> {
+        self.all_inputs(reading)
+            .into_iter()
+            .filter_map(|input| match input.source {
+                Source::Dataset { id, .. } if self.dataset(id).kind().is_stored() => Some(id),
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// The datasets that a dataset's flows or view read directly.
+    pub fn upstream(&self, id: DatasetId) -> &BTreeSet<DatasetId> {
+        &self.upstream[id.0]
+    }
+
+    /// The datasets that read `id` directly.
+    pub fn readers(&self, id: DatasetId) -> &BTreeSet<DatasetId> {
+        &self.readers[id.0]
+    }
+
+    fn connect(&mut self) {
+        self.upstream = self
+            .dataset_ids()
+            .map(|id| {
+                self.readings(id)
+                    .flat_map(|reading| &reading.inputs)
+                    .filter_map(|input| match input.source {
+                        Source::Dataset { id, .. } => Some(id),
+                        _ => None,
+                    })
+                    .collect()
+            })
+            .collect();
+        self.readers = vec![BTreeSet::new(); self.datasets.len()];
+        for (reader, upstream) in self.upstream.iter().enumerate() {
+            for id in upstream {
+                self.readers[id.0].insert(DatasetId(reader));
+            }
+        }
+    }
+
+    /// All datasets after `ids`, without `ids` themselves unless they lie on a cycle.
+    pub fn downstream(&self, ids: impl IntoIterator<Item = DatasetId>) -> BTreeSet<DatasetId> {
+        let mut found = BTreeSet::new();
+        let mut open: Vec<DatasetId> = ids.into_iter().collect();
+        while let Some(id) = open.pop() {
+            for reader in self.readers(id).iter().copied() {
+                if found.insert(reader) {
+                    open.push(reader);
+                }
+            }
+        }
+        found
+    }
+
+    /// The flows that must have ended before `flow` may start: those that write what it reads.
+    pub fn predecessors(&self, flow: FlowId) -> BTreeSet<FlowId> {
+        let reading = &self.flow(flow).reading;
+        self.stored_inputs(reading)
+            .into_iter()
+            .flat_map(|id| self.dataset(id).flows.iter().copied())
+            .filter(|other| *other != flow)
+            .collect()
+    }
+
+    /// The datasets that stream from `id` (through views too): they break when it is rewritten.
+    pub fn stream_readers(&self, id: DatasetId) -> BTreeSet<DatasetId> {
+        self.flow_ids()
+            .filter(|flow| {
+                self.all_inputs(&self.flow(*flow).reading).into_iter().any(|input| {
+                    input.is_stream && matches!(input.source, Source::Dataset { id: read, .. } if read == id)
+                })
+            })
+            .map(|flow| self.flow(flow).target)
+            .collect()
+    }
+
+    /// Datasets such that each comes after all it reads; those on a cycle are left out.
+    pub fn topological_order(&self) -> Vec<DatasetId> {
+        let mut missing: BTreeMap<DatasetId, usize> =
+            self.dataset_ids().map(|id| (id, self.upstream(id).len())).collect();
+        let mut order: Vec<DatasetId> = Vec::new();
+        let mut ready: Vec<DatasetId> = self.dataset_ids().filter(|id| missing[id] == 0).collect();
+        ready.reverse();
+        while let Some(id) = ready.pop() {
+            order.push(id);
+            for reader in self.readers(id).iter().rev().copied() {
+                let count = missing.get_mut(&reader).expect("every dataset is counted");
+                *count -= 1;
+                if *count == 0 {
+                    ready.push(reader);
+                }
+            }
+        }
+        order
+    }
+
+    /// The queries that make a dataset: its flows', or its view's.
+    pub fn readings(&self, id: DatasetId) -> impl Iterator<Item = &Reading> {
+        let dataset = self.dataset(id);
+        dataset.flows.iter().map(|flow| &self.flow(*flow).reading).chain(dataset.view.as_ref())
+    }
+}
+
+struct Builder<'a> {
+    settings: &'a Settings,
+    graph: Graph,
+    by_name: HashMap<String, DatasetId>,
+    flow_names: HashMap<String, FlowId>,
+    diagnostics: Vec<Diagnostic>,
+}
+
+impl Builder<'_> {
+    fn add_dataset(&mut self, definition: DatasetDefinition) {
+        let name = self.complete(&definition.name.value, &definition.scope);
+        let span = definition.name.span;
+        if let Some(first) = self.by_name.get(&name.key()) {
+            let first = self.graph.dataset(*first);
+            self.diagnostics.push(
+                Diagnostic::error(
+                    "duplicate-dataset",
+                    span,
+                    format!(
+                        "two datasets are named `{}`: a {} and a {}",
+                        first.label,
+                        first.kind().words(),
+                        definition.kind.words()
+                    ),
+                )
+                .condition("PIPELINE_DUPLICATE_IDENTIFIERS.DATASET")
+                .label(first.definition.name.span, "the first")
+                .help("rename one of them, or let one table have several flows with CREATE FLOW"),
+            );
+            return;
+        }
+        let id = DatasetId(self.graph.datasets.len());
+        self.by_name.insert(name.key(), id);
+        self.graph.datasets.push(Dataset {
+            label: name.short(&self.settings.schema),
+            name,
+            definition,
+            flows: Vec::new(),
+            view: None,
+        });
+    }
+
+    fn add_default_flows(&mut self) {
+        for id in self.graph.dataset_ids() {
+            let dataset = self.graph.dataset(id);
+            let Some(query) = dataset.definition.query.clone().filter(|_| dataset.kind().is_stored()) else {
+                continue;
+            };
+            let kind = match dataset.kind() {
+                DatasetKind::MaterializedView => FlowKind::Complete,
+                _ => FlowKind::Append,
+            };
+            let (name, scope) = (dataset.label.clone(), dataset.definition.scope.clone());
+            let (name_span, span) = (dataset.definition.name.span, dataset.definition.span);
+            let limits = dataset.definition.limits.clone();
+            let comment = dataset.definition.comment.clone();
+            let reading = self.resolve(query, &scope, kind == FlowKind::Append);
+            self.push_flow(Flow {
+                name,
+                target: id,
+                kind,
+                reading,
+                is_default: true,
+                comment,
+                limits,
+                name_span,
+                span,
+            });
+        }
+    }
+
+    fn add_flow(&mut self, definition: FlowDefinition) {
+        let target = self.complete(&definition.target.value, &definition.scope);
+        let kind = if definition.is_once { FlowKind::Once } else { FlowKind::Append };
+        let reading = self.resolve(definition.query, &definition.scope, kind == FlowKind::Append);
+        let Some(target) = self.by_name.get(&target.key()).copied() else {
+            let written = &definition.target.value;
+            let labels: Vec<&str> = self.graph.datasets.iter().map(|dataset| dataset.label.as_str()).collect();
+            let mut diagnostic = Diagnostic::error(
+                "unknown-target",
+                definition.target.span,
+                format!("flow `{}` writes to `{written}`, which is not declared", definition.name.value),
+            );
+            diagnostic = match nearest(&written.to_string(), labels) {
+                Some(near) => {
+                    diagnostic.help(format!("did you mean `{near}`?")).edit(definition.target.span, near.to_string())
+                }
+                None => diagnostic.help(format!("declare it: CREATE OR REFRESH STREAMING TABLE {written};")),
+            };
+            self.diagnostics.push(diagnostic);
+            return;
+        };
+        self.push_flow(Flow {
+            name: definition.name.value,
+            target,
+            kind,
+            reading,
+            is_default: false,
+            comment: definition.comment,
+            limits: definition.limits,
+            name_span: definition.name.span,
+            span: definition.span,
+        });
+    }
+
+    fn push_flow(&mut self, flow: Flow) {
+        if let Some(first) = self.flow_names.get(&flow.name.to_lowercase()) {
+            let first = self.graph.flow(*first);
+            let targets = (&self.graph.dataset(first.target).label, &self.graph.dataset(flow.target).label);
+            let diagnostic = match first.is_default {
+                true => Diagnostic::error(
+                    "flow-named-like-table",
+                    flow.name_span,
+                    format!("flow `{}` has the name of the default flow of table `{}`", flow.name, targets.0),
+                )
+                .condition("FLOW_NAME_CONFLICTS_WITH_TABLE")
+                .reason("a checkpoint belongs to a flow's name, so every flow needs its own"),
+                false => Diagnostic::error(
+                    "duplicate-flow",
+                    flow.name_span,
+                    format!("two flows are named `{}`: into `{}` and into `{}`", flow.name, targets.0, targets.1),
+                )
+                .condition("PIPELINE_DUPLICATE_IDENTIFIERS.FLOW")
+                .reason("a checkpoint belongs to a flow's name, so every flow needs its own"),
+            };
+            self.diagnostics.push(diagnostic.label(first.name_span, "the first").help("give one of them another name"));
+            return;
+        }
+        let id = FlowId(self.graph.flows.len());
+        self.flow_names.insert(flow.name.to_lowercase(), id);
+        self.graph.datasets[flow.target.0].flows.push(id);
+        self.graph.flows.push(flow);
+    }
+
+    fn add_views(&mut self) {
+        for id in self.graph.dataset_ids() {
+            let dataset = self.graph.dataset(id);
+            if dataset.kind().is_stored() {
+                continue;
+            }
+            let Some(query) = dataset.definition.query.clone() else { continue };
+            let scope = dataset.definition.scope.clone();
+            let view = self.resolve(query, &scope, true);
+            self.graph.datasets[id.0].view = Some(view);
+        }
+    }
+
+    fn complete(&self, name: &Name, scope: &Scope) -> DatasetName {
+        DatasetName::resolve(name, scope.catalog.as_deref(), &scope.schema)
+    }
+
+    /// Looks a name up as SQL does: first the datasets of the pipeline, then the external tables.
+    fn resolve(&mut self, query: Query, scope: &Scope, may_stream: bool) -> Reading {
+        let mut inputs = Vec::new();
+        for input in &query.inputs {
+            let source = match &input.source {
+                InputSource::Files(call) => {
+                    let (spec, diagnostics) = read_files(call, self.settings, input.stream && may_stream);
+                    self.diagnostics.extend(diagnostics);
+                    spec.map_or(Source::Unresolved, |spec| Source::Files(Box::new(spec)))
+                }
+                InputSource::Table(name) => {
+                    let (stream, diagnostics) = table_stream(input, self.settings);
+                    self.diagnostics.extend(diagnostics);
+                    self.resolve_table(name, scope, input.span, stream.unwrap_or_default())
+                }
+                // The parser has already said that it isn't built.
+                InputSource::Unsupported(_) => Source::Unresolved,
+            };
+            inputs.push(ResolvedInput {
+                name: input.name.clone(),
+                source,
+                is_stream: input.stream,
+                uses_metadata: input.uses_metadata,
+                span: input.span,
+            });
+        }
+        Reading { query, inputs }
+    }
+
+    fn resolve_table(&mut self, name: &Name, scope: &Scope, span: Span, stream: TableStream) -> Source {
+        let full = self.complete(name, scope);
+        if let Some(id) = self.by_name.get(&full.key()) {
+            return Source::Dataset { id: *id, stream };
+        }
+        // A temporary view belongs to the pipeline, not to a schema.
+        if let [bare] = name.parts.as_slice() {
+            let temporary = self.graph.dataset_ids().find(|id| {
+                let dataset = self.graph.dataset(*id);
+                dataset.kind() == DatasetKind::TemporaryView && dataset.name.table.eq_ignore_ascii_case(bare)
+            });
+            if let Some(id) = temporary {
+                return Source::Dataset { id, stream };
+            }
+        }
+        let external = self.settings.external.iter().position(|table| {
+            table.name.value.to_string().eq_ignore_ascii_case(&name.to_string())
+                || self.complete(&table.name.value, scope) == full
+        });
+        if let Some(index) = external {
+            return Source::External { id: ExternalId(index), stream };
+        }
+        let known: Vec<String> = self
+            .graph
+            .datasets
+            .iter()
+            .map(|dataset| dataset.label.clone())
+            .chain(self.settings.external.iter().map(|table| table.name.value.to_string()))
+            .collect();
+        let mut diagnostic =
+            Diagnostic::error("unknown-dataset", span, format!("no dataset or source is named `{name}`"))
+                .condition("TABLE_OR_VIEW_NOT_FOUND");
+        diagnostic = match nearest(&name.to_string(), known.iter().map(String::as_str)) {
+            Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
+            None => diagnostic
+                .reason("neither the files of this workspace nor [[source]] in flowbench.toml define it")
+                .help(format!("define it, or add a [[source]] with name = \"{name}\" to flowbench.toml")),
+        };
+        self.diagnostics.push(diagnostic);
+        Source::Unresolved
+    }
+}

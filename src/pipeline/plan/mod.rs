@@ -1,0 +1,15 @@
+//! A request and what happened before → what an update will do. Pure: the engine gathers the facts and
+//! carries the plan out, `explain` prints it, tests compare it.
+//!
+//! - `history.rs`: the facts, as read from state.db
+//! - `update.rs`: which flows run, which tables are built anew
+//! - `again.rs`: what would be read or appended a second time
+//! - `explain.rs`: the plan in words
+
+pub mod again;
+pub mod explain;
+pub mod history;
+pub mod update;
+
+pub use history::{FlowHistory, History};
+pub use update::{FlowAction, Notice, Refusal, UpdatePlan, plan_update};

@@ -1,0 +1,47 @@
+//! The rules of a pipeline's graph, one a file. Structural: they need no schema and no I/O.
+//!
+//! - `cycle.rs`: datasets that feed themselves
+//! - `stream_or_batch.rs`: which reads may be streams, by the kind of flow and of what is read
+//! - `flow_target.rs`: what a flow may write to
+//! - `view.rs`: names and readers of temporary views
+//! - `table_clauses.rs`: PARTITIONED BY, CLUSTER BY, columns and properties that exclude each other
+//! - `protected_table.rs`: `pipelines.reset.allowed = false` below a table that may be reset
+//! - `empty_pipeline.rs`: nothing to run
+//! - `mode.rs`: what the pipeline's mode allows
+
+mod cycle;
+mod empty_pipeline;
+mod flow_target;
+mod mode;
+mod protected_table;
+mod stream_or_batch;
+mod table_clauses;
+mod view;
+
+use crate::diagnostic::Diagnostic;
+use crate::graph::Graph;
+use crate::settings::Settings;
+
+/// A rule looks at the whole graph and pushes what it finds.
+type Rule = fn(&Graph, &Settings, &mut Vec<Diagnostic>);
+
+/// All rules, in the order of their messages for the same place.
+const RULES: &[Rule] = &[
+    mode::check,
+    empty_pipeline::check,
+    cycle::check,
+    flow_target::check,
+    stream_or_batch::check,
+    view::check,
+    table_clauses::check,
+    protected_table::check,
+];
+
+/// Checks a graph against every rule.
+pub fn validate(graph: &Graph, settings: &Settings) -> Vec<Diagnostic> {
+    let mut diagnostics = Vec::new();
+    for rule in RULES {
+        rule(graph, settings, &mut diagnostics);
+    }
+    diagnostics
+}
