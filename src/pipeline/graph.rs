@@ -9,7 +9,7 @@ use crate::definition::{DatasetDefinition, DatasetKind, Definition, FlowDefiniti
 use crate::diagnostic::{Diagnostic, nearest};
 use crate::name::{DatasetName, Name};
 use crate::query::{InputSource, Query};
-use crate::read_files::{ReadFiles, TableStream, read_files, table_stream};
+use crate::read_files::{ReadFiles, ReadMode, TableStream, read_files, table_stream};
 use crate::settings::{ExternalTable, Settings};
 use crate::text::Span;
 
@@ -495,7 +495,8 @@ impl Builder<'_> {
         for input in &query.inputs {
             let source = match &input.source {
                 InputSource::Files(call) => {
-                    let (spec, diagnostics) = read_files(call, self.settings, input.stream && may_stream);
+                    let mode = if input.stream && may_stream { ReadMode::Stream } else { ReadMode::Batch };
+                    let (spec, diagnostics) = read_files(call, mode, self.settings);
                     self.diagnostics.extend(diagnostics);
                     spec.map_or(Source::Unresolved, |spec| Source::Files(Box::new(spec)))
                 }

@@ -29,8 +29,12 @@ impl Pipeline {
 pub fn load(workspace: Workspace) -> Pipeline {
     let (settings, mut diagnostics) = parse::settings::settings(&workspace);
     let mut definitions = Vec::new();
+    let query_files = parse::toml_file::query_files(&workspace);
     for (index, source) in workspace.files.iter().enumerate().skip(1) {
         let file = FileId(index);
+        if query_files.contains(&file) {
+            continue;
+        }
         let (found, problems) = match source.path.ends_with(".toml") {
             true => parse::toml_file::toml_file(file, source, &settings, &workspace),
             false => parse::sql_file::sql_file(file, source, &settings),
