@@ -5,7 +5,7 @@
 use std::path::{Component, Path, PathBuf};
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
-use pipeline::parse::settings::settings;
+use pipeline::parse::settings;
 use pipeline::text::SourceFile;
 use pipeline::workspace::Workspace;
 

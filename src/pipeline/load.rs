@@ -27,17 +27,15 @@ impl Pipeline {
 
 /// Parses and checks the files of a workspace: the structural stage of validation.
 pub fn load(workspace: Workspace) -> Pipeline {
-    let (settings, mut diagnostics) = parse::settings::settings(&workspace);
+    let (settings, mut diagnostics) = parse::settings(&workspace);
     let mut definitions = Vec::new();
-    let query_files = parse::toml_file::query_files(&workspace);
-    for (index, source) in workspace.files.iter().enumerate().skip(1) {
-        let file = FileId(index);
-        if query_files.contains(&file) {
-            continue;
-        }
+    let queries = parse::toml_file::query_files(&workspace);
+    let files = (1..workspace.files.len()).map(FileId).filter(|file| !queries.contains(file));
+    for file in files {
+        let source = &workspace.files[file.0];
         let (found, problems) = match source.path.ends_with(".toml") {
-            true => parse::toml_file::toml_file(file, source, &settings, &workspace),
-            false => parse::sql_file::sql_file(file, source, &settings),
+            true => parse::toml_file(file, &workspace, &settings),
+            false => parse::sql_file(file, source, &settings),
         };
         definitions.extend(found);
         diagnostics.extend(problems);

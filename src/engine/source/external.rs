@@ -2,10 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use pipeline::query::{FilesCall, OptionValue, ReadOption};
-use pipeline::read_files::{ReadFiles, ReadMode, read_files};
-use pipeline::settings::{ExternalFormat, ExternalTable, Settings};
-use pipeline::text::Spanned;
+use pipeline::read_files::{ReadFiles, external_files};
+use pipeline::settings::{ExternalTable, Settings};
 
 use crate::error::{Error, Result};
 use crate::open::absolute;
@@ -16,23 +14,9 @@ pub fn path(table: &ExternalTable, settings: &Settings, root: &Path) -> PathBuf 
     absolute(root, &pipeline::path::map_path(&table.path.value, &settings.paths))
 }
 
-/// The table's `read_files` options; None for Delta. What is wrong with them was reported when
-/// flowbench.toml was read.
+/// The table's `read_files` options; None for Delta. What is wrong with them is reported with flowbench.toml.
 pub fn files(table: &ExternalTable, settings: &Settings) -> Option<ReadFiles> {
-    let format = match table.format {
-        ExternalFormat::Delta => return None,
-        ExternalFormat::Parquet => "parquet",
-        ExternalFormat::Csv => "csv",
-        ExternalFormat::Json => "json",
-        ExternalFormat::Avro => "avro",
-    };
-    let option = |name: &str, value: &str, span| ReadOption {
-        name: Spanned::new(name.to_string(), span),
-        value: Spanned::new(OptionValue::Text(value.to_string()), span),
-    };
-    let mut options = vec![option("format", format, table.span)];
-    options.extend(table.options.iter().map(|(name, value)| option(&name.value, value, name.span)));
-    read_files(&FilesCall { path: table.path.clone(), options }, ReadMode::Batch, settings).0
+    external_files(table, settings).0
 }
 
 /// Opens an external Delta table.

@@ -36,7 +36,7 @@ fn cases_of_definition_files_give_their_definitions_and_diagnostics() {
         workspace.files.push(file("transformations/case.toml", &text));
         workspace.files.push(file("transformations/queries/orders.sql", "SELECT * FROM STREAM orders_${nobody}"));
         let (settings, _) = settings(&workspace);
-        let (definitions, diagnostics) = toml_file(FileId(1), &workspace.files[1], &settings, &workspace);
+        let (definitions, diagnostics) = toml_file(FileId(1), &workspace, &settings);
         let mut out = String::new();
         for definition in &definitions {
             print_definition(&mut out, &workspace, definition);
@@ -198,7 +198,7 @@ mod fuzz {
             workspace.files.push(SourceFile { path: "transformations/case.toml".to_string(), text });
             let (settings, diagnostics) = settings(&workspace);
             check_spans(&workspace, &diagnostics);
-            let (definitions, diagnostics) = toml_file(FileId(1), &workspace.files[1], &settings, &workspace);
+            let (definitions, diagnostics) = toml_file(FileId(1), &workspace, &settings);
             check_spans(&workspace, &diagnostics);
             for definition in &definitions {
                 print_definition(&mut String::new(), &workspace, definition);

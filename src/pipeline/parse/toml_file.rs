@@ -20,7 +20,7 @@ use crate::parse::toml_reader::{Expand, TableReader, key_span};
 use crate::parse::toml_tree::{Table, Value, parse_toml};
 use crate::query::Query;
 use crate::settings::Settings;
-use crate::text::{FileId, MappedText, SourceFile, Spanned};
+use crate::text::{FileId, MappedText, Spanned};
 use crate::workspace::Workspace;
 
 /// What a table of the file defines.
@@ -43,12 +43,8 @@ const LATER_TABLES: [&str; 4] = ["auto_cdc", "auto_cdc_snapshot", "sink", "hook"
 
 /// Reads the definitions of one TOML file of the workspace, in the order of the file. A table that is wrong gives
 /// its diagnostics, and a dataset with a wrong query still its name, so that others may read it.
-pub fn toml_file(
-    file: FileId,
-    source: &SourceFile,
-    settings: &Settings,
-    workspace: &Workspace,
-) -> (Vec<Definition>, Vec<Diagnostic>) {
+pub fn toml_file(file: FileId, workspace: &Workspace, settings: &Settings) -> (Vec<Definition>, Vec<Diagnostic>) {
+    let source = &workspace.files[file.0];
     let table = match parse_toml(file, &source.text) {
         Ok(table) => table,
         Err(diagnostic) => return (Vec::new(), vec![*diagnostic]),
