@@ -46,6 +46,33 @@ fn cases_of_definition_files_give_their_definitions_and_diagnostics() {
     }
 }
 
+#[test]
+fn three_years_in_five_lines_make_three_once_flows_beside_the_live_one() {
+    let settings = "[configuration]\nroot = '/data'\nbackfill_years = '2024,2023,2022'".to_string();
+    let definitions = r#"
+[[streaming_table]]
+name = "registration_events_raw"
+
+[[flow]]
+name = "live"
+target = "registration_events_raw"
+sql = "SELECT * FROM STREAM read_files('${root}/*/*/*', format => 'json', maxFilesPerTrigger => 100)"
+
+[[flow]]
+name = "backfill_{year}"
+target = "registration_events_raw"
+once = true
+for_each.year = "${backfill_years}"
+sql = "SELECT * FROM read_files('${root}/year={year}/*/*', format => 'json')"
+"#;
+    let mut workspace = workspace(settings);
+    workspace.files.push(SourceFile { path: "transformations/all.toml".to_string(), text: definitions.to_string() });
+    let pipeline = crate::load::load(workspace);
+    assert_eq!(pipeline.diagnostics, []);
+    let flows: Vec<_> = pipeline.graph.flows.iter().map(|flow| flow.name.as_str()).collect();
+    assert_eq!(flows, ["live", "backfill_2024", "backfill_2023", "backfill_2022"]);
+}
+
 fn workspace(settings: String) -> Workspace {
     let file = SourceFile { path: "flowbench.toml".to_string(), text: settings };
     Workspace { folder_name: "folder".to_string(), files: vec![file], overrides: Vec::new() }

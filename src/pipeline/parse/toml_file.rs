@@ -17,7 +17,7 @@ use crate::parse::for_each::bindings;
 use crate::parse::query::{query, without_comments};
 use crate::parse::settings::{dataset_name, expand_with};
 use crate::parse::toml_reader::{Expand, TableReader, key_span};
-use crate::parse::toml_tree::{Table, Value, parse_toml};
+use crate::parse::toml_tree::{Parsed, Table, Value, parse_toml};
 use crate::query::Query;
 use crate::settings::Settings;
 use crate::text::{FileId, MappedText, Spanned};
@@ -45,10 +45,7 @@ const LATER_TABLES: [&str; 4] = ["auto_cdc", "auto_cdc_snapshot", "sink", "hook"
 /// its diagnostics, and a dataset with a wrong query still its name, so that others may read it.
 pub fn toml_file(file: FileId, workspace: &Workspace, settings: &Settings) -> (Vec<Definition>, Vec<Diagnostic>) {
     let source = &workspace.files[file.0];
-    let table = match parse_toml(file, &source.text) {
-        Ok(table) => table,
-        Err(diagnostic) => return (Vec::new(), vec![*diagnostic]),
-    };
+    let Parsed { table, syntax_error } = parse_toml(file, &source.text);
     let mut diagnostics = Vec::new();
     let expand = expand_with(&settings.configuration);
     let mut top = TableReader::new(&table, "", &expand, &mut diagnostics);
@@ -78,14 +75,18 @@ pub fn toml_file(file: FileId, workspace: &Workspace, settings: &Settings) -> (V
         }
     }
     crate::diagnostic::sort(&mut diagnostics);
-    (definitions, diagnostics)
+    match syntax_error {
+        // What a file lacks or says in the wrong place is no news while lines of it are missing.
+        Some(error) => (definitions, vec![error]),
+        None => (definitions, diagnostics),
+    }
 }
 
 /// The files that some `sql_file` names: they hold one query each, and are no files of statements.
 pub fn query_files(workspace: &Workspace) -> BTreeSet<FileId> {
     let mut files = BTreeSet::new();
     for (i, source) in workspace.files.iter().enumerate().filter(|(_, source)| source.path.ends_with(".toml")) {
-        let Ok(table) = parse_toml(FileId(i), &source.text) else { continue };
+        let table = parse_toml(FileId(i), &source.text).table;
         let tables = table.entries.iter().filter_map(|(_, value)| match &value.value {
             Value::Array(elements) => Some(elements),
             _ => None,

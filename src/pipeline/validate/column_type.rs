@@ -22,3 +22,26 @@ pub(super) fn check(graph: &Graph, _settings: &Settings, diagnostics: &mut Vec<D
         diagnostics.push(diagnostic);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::load::load;
+    use crate::text::SourceFile;
+    use crate::workspace::Workspace;
+
+    #[test]
+    fn wrong_types_are_found_in_sql_and_in_toml_at_their_place() {
+        let sql = "CREATE STREAMING TABLE a (id BIGINT, items ARRAY<STRIN>) AS SELECT * FROM STREAM s";
+        let toml = "[[streaming_table]]\nname = \"b\"\nschema = \"n VARCHAR(3)\"\nsql = \"SELECT * FROM STREAM s\"";
+        let settings = "[[source]]\nname = \"s\"\nformat = \"delta\"\npath = \"s\"";
+        let files = [("flowbench.toml", settings), ("transformations/a.sql", sql), ("transformations/b.toml", toml)];
+        let files = files.map(|(path, text)| SourceFile { path: path.to_string(), text: text.to_string() }).to_vec();
+        let pipeline = load(Workspace { folder_name: "w".to_string(), files, overrides: Vec::new() });
+        let found: Vec<_> = pipeline
+            .diagnostics
+            .iter()
+            .map(|d| (d.code, d.span.map_or("", |s| &pipeline.workspace.files[s.file.0].text[s.start..s.end])))
+            .collect();
+        assert_eq!(found, [("invalid-type", "STRIN"), ("invalid-type", "VARCHAR")]);
+    }
+}
