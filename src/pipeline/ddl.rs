@@ -1,21 +1,21 @@
-//! The text of types and column lists: `DECIMAL(10,2)`, `a INT NOT NULL, b STRUCT<c: STRING>`.
+//! The text of types and schemas: `DECIMAL(10,2)`, `a INT NOT NULL, b STRUCT<c: STRING>`.
 //!
 //! ```text
 //! type    := name [ "(" digits { "," digits } ")" ] | ARRAY "<" type ">" | MAP "<" type "," type ">"
 //!          | STRUCT "<" [ field { "," field } ] ">"
 //! field   := name [ ":" ] type { NOT NULL | COMMENT string }
-//! columns := column { "," column }
-//! column  := name [ ":" ] type { NOT NULL | DEFAULT expression | COMMENT string }
+//! fields  := field { "," field }
 //! ```
 //! Names are bare words or backticked; strings are in single or double quotes.
-//! Not here: column lists inside SQL statements, which the statement parser cuts into these pieces.
+//! Not here: the column list of a table, with DEFAULT and constraints (`parse/columns.rs`).
 
 use std::ops::Range;
 
 use crate::data_type::{DataType, Field};
 use crate::diagnostic::nearest;
+use crate::name::Name;
 
-/// Why a text is no type or column list, and where in it.
+/// Why a text is no type or schema, and where in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TypeError {
     pub message: String,
@@ -35,16 +35,6 @@ impl TypeError {
     }
 }
 
-/// A column of a column list, with the places of its parts.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Column {
-    pub field: Field,
-    pub name: Range<usize>,
-    pub data_type: Range<usize>,
-    /// The expression after `DEFAULT`.
-    pub default: Option<Range<usize>>,
-}
-
 /// Parses one type, which must be the whole text.
 pub fn parse_type(text: &str) -> Result<DataType, TypeError> {
     let mut parser = Parser { text, at: 0, depth: 0 };
@@ -55,53 +45,31 @@ pub fn parse_type(text: &str) -> Result<DataType, TypeError> {
 
 /// Parses `a INT NOT NULL COMMENT 'x', b STRUCT<c: STRING>`: the option `schema`. Names are unique.
 pub fn parse_fields(text: &str) -> Result<Vec<Field>, TypeError> {
-    let columns = parse_columns(text)?;
-    if let Some(default) = columns.iter().find_map(|column| column.default.clone()) {
-        return Err(TypeError::new(default, "a schema of files has no DEFAULT").help("use coalesce(…) in the query"));
-    }
-    Ok(columns.into_iter().map(|column| column.field).collect())
+    fields(text, Parser::name)
 }
 
 /// Parses the option `schemaHints`: as [`parse_fields`], but a name may be a path, `payload.items.element.price`.
 /// The field's name is then the path, which [`crate::name::Name::split`] takes apart.
 pub fn parse_hints(text: &str) -> Result<Vec<Field>, TypeError> {
-    let mut parser = Parser { text, at: 0, depth: 0 };
-    let mut hints: Vec<Field> = Vec::new();
-    loop {
-        let (mut name, mut range) = parser.name()?;
-        let mut parts = vec![std::mem::take(&mut name)];
-        while parser.take('.') {
-            let (part, at) = parser.name()?;
-            parts.push(part);
-            range.end = at.end;
-        }
-        let field = parser.field_after(crate::name::Name { parts }.to_string())?;
-        unique(&hints, &field.name, range)?;
-        hints.push(field);
-        if !parser.take(',') {
-            break;
-        }
-    }
-    parser.end()?;
-    Ok(hints)
+    fields(text, Parser::path)
 }
 
-/// Parses a column list without its parentheses.
-pub fn parse_columns(text: &str) -> Result<Vec<Column>, TypeError> {
+fn fields<'a>(
+    text: &'a str,
+    name: impl Fn(&mut Parser<'a>) -> Result<(String, Range<usize>), TypeError>,
+) -> Result<Vec<Field>, TypeError> {
     let mut parser = Parser { text, at: 0, depth: 0 };
-    let mut columns: Vec<Column> = Vec::new();
+    let mut fields: Vec<Field> = Vec::new();
     loop {
-        let column = parser.column()?;
-        if let Some(first) = columns.iter().find(|c| c.field.name.to_lowercase() == column.field.name.to_lowercase()) {
-            return Err(duplicate(&first.field.name, column.name));
-        }
-        columns.push(column);
+        let (name, range) = name(&mut parser)?;
+        unique(&fields, &name, range)?;
+        fields.push(parser.field_after(name)?);
         if !parser.take(',') {
             break;
         }
     }
     parser.end()?;
-    Ok(columns)
+    Ok(fields)
 }
 
 fn unique(fields: &[Field], name: &str, range: Range<usize>) -> Result<(), TypeError> {
@@ -149,25 +117,6 @@ struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    fn column(&mut self) -> Result<Column, TypeError> {
-        let (name, name_range) = self.name()?;
-        self.take(':');
-        self.skip_blanks();
-        let start = self.at;
-        let data_type = self.data_type()?;
-        let data_type_range = start..self.at;
-        let mut field = Field { name, data_type, is_nullable: true, comment: None };
-        let mut default = None;
-        while !matches!(self.peek(), None | Some(',')) {
-            if self.keyword("DEFAULT") {
-                default = Some(self.expression()?);
-            } else {
-                self.field_suffix(&mut field)?;
-            }
-        }
-        Ok(Column { field, name: name_range, data_type: data_type_range, default })
-    }
-
     /// A field whose name was read: `[:] type { NOT NULL | COMMENT 's' }`.
     fn field_after(&mut self, name: String) -> Result<Field, TypeError> {
         self.take(':');
@@ -317,6 +266,18 @@ impl<'a> Parser<'a> {
         }
     }
 
+    /// Names joined by dots, in the form of [`Name`].
+    fn path(&mut self) -> Result<(String, Range<usize>), TypeError> {
+        let (first, mut range) = self.name()?;
+        let mut parts = vec![first];
+        while self.take('.') {
+            let (part, at) = self.name()?;
+            parts.push(part);
+            range.end = at.end;
+        }
+        Ok((Name { parts }.to_string(), range))
+    }
+
     fn string(&mut self) -> Result<String, TypeError> {
         match self.peek() {
             Some(quote @ ('\'' | '"')) => self.quoted(quote),
@@ -344,46 +305,6 @@ impl<'a> Parser<'a> {
             }
         }
         Err(TypeError::new(start..self.text.len(), format!("{quote} is never closed")))
-    }
-
-    /// An expression, up to the comma, `NOT NULL` or `COMMENT` that ends it.
-    fn expression(&mut self) -> Result<Range<usize>, TypeError> {
-        self.skip_blanks();
-        let start = self.at;
-        let (mut end, mut open) = (start, 0usize);
-        while let Some(c) = self.peek() {
-            if open == 0 && (c == ',' || self.suffix_starts()) {
-                break;
-            }
-            let (word, range) = self.here();
-            match c {
-                '\'' | '"' | '`' => {
-                    self.quoted(c)?;
-                }
-                _ if !word.is_empty() => self.at = range.end,
-                _ => {
-                    match c {
-                        '(' | '[' => open += 1,
-                        ')' | ']' => open = open.saturating_sub(1),
-                        _ => {}
-                    }
-                    self.at += c.len_utf8();
-                }
-            }
-            end = self.at;
-        }
-        match end > start {
-            true => Ok(start..end),
-            false => Err(self.expected("an expression after `DEFAULT`")),
-        }
-    }
-
-    /// True at `COMMENT` and at `NOT NULL`; stays where it is.
-    fn suffix_starts(&mut self) -> bool {
-        let at = self.at;
-        let found = self.keyword("COMMENT") || self.keyword("NOT") && self.keyword("NULL");
-        self.at = at;
-        found
     }
 
     fn keyword(&mut self, keyword: &str) -> bool {
@@ -538,37 +459,19 @@ mod tests {
     }
 
     #[test]
-    fn column_lists_keep_places_of_names_types_and_defaults() {
-        let text = "id BIGINT NOT NULL, -- the key\n n INT DEFAULT coalesce(1, 2) + ',' COMMENT \"x\", `a.b`: STRING";
-        let columns = parse_columns(text).unwrap();
-        let seen: Vec<_> = columns
-            .iter()
-            .map(|c| {
-                (
-                    &text[c.name.clone()],
-                    &text[c.data_type.clone()],
-                    c.default.clone().map(|d| &text[d]),
-                    c.field.is_nullable,
-                )
-            })
-            .collect();
-        assert_eq!(
-            seen,
-            [
-                ("id", "BIGINT", None, false),
-                ("n", "INT", Some("coalesce(1, 2) + ','"), true),
-                ("`a.b`", "STRING", None, true)
-            ]
-        );
-        assert_eq!(columns[1].field.comment.as_deref(), Some("x"));
-        assert!(parse_fields(text).unwrap_err().message.contains("DEFAULT"));
+    fn schemas_have_names_types_and_comments() {
+        let fields = parse_fields("id BIGINT NOT NULL, -- the key\n `a.b`: STRING COMMENT \"it\\\"s\"").unwrap();
+        let printed: Vec<_> = fields.iter().map(Field::to_string).collect();
+        assert_eq!(printed, ["id BIGINT NOT NULL", "`a.b` STRING COMMENT 'it\"s'"]);
+        assert!(parse_fields("a INT DEFAULT 1").unwrap_err().message.contains("DEFAULT"));
         assert!(parse_fields("a INT, A STRING").is_err());
+        assert!(parse_fields("a INT,").is_err());
     }
 
     #[test]
     fn hints_name_fields_by_path() {
         let hints = parse_hints("a.b STRING, `x.y`.element.c: DECIMAL(10,2)").unwrap();
         assert_eq!(hints[0].name, "a.b");
-        assert_eq!(crate::name::Name::split(&hints[1].name).parts, ["x.y", "element", "c"]);
+        assert_eq!(Name::split(&hints[1].name).parts, ["x.y", "element", "c"]);
     }
 }

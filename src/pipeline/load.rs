@@ -34,7 +34,7 @@ pub fn load(workspace: Workspace) -> Pipeline {
     for file in files {
         let source = &workspace.files[file.0];
         let (found, problems) = match source.path.ends_with(".toml") {
-            true => parse::toml_file(file, &workspace, &settings, parse::query),
+            true => parse::toml_file(file, &workspace, &settings),
             false => parse::sql_file(file, source, &settings),
         };
         definitions.extend(found);

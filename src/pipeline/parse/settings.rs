@@ -8,7 +8,7 @@ use crate::diagnostic::{Diagnostic, nearest};
 use crate::name::{DatasetName, Name};
 use crate::parse::parameters::substitute;
 use crate::parse::toml_reader::{Expand, TableReader, key_span};
-use crate::parse::toml_tree::{Table, Value, parse_toml};
+use crate::parse::toml_tree::{Parsed, Table, Value, parse_toml};
 use crate::path::check_local;
 use crate::read_files::external_files;
 use crate::settings::{Channel, ConfigurationValue, ExternalFormat, ExternalTable, Limits, Mode, Settings};
@@ -30,18 +30,13 @@ const EXTERNAL_FORMATS: [(&str, ExternalFormat); 5] = [
 /// Whatever is wrong keeps its default, so that the rest of the workspace can still be judged.
 pub fn settings(workspace: &Workspace) -> (Settings, Vec<Diagnostic>) {
     let mut settings = Settings::new(&workspace.folder_name);
-    let mut diagnostics = Vec::new();
-    let table = match workspace.files.first() {
-        Some(file) => parse_toml(FileId(0), &file.text),
-        None => Err(Box::new(
-            Diagnostic::error("no-settings", None, "the workspace has no flowbench.toml")
-                .help("create one, an empty file will do, or run `flowbench init`"),
-        )),
+    let Some(file) = workspace.files.first() else {
+        let missing = Diagnostic::error("no-settings", None, "the workspace has no flowbench.toml")
+            .help("create one, an empty file will do, or run `flowbench init`");
+        return (settings, vec![missing]);
     };
-    let table = table.unwrap_or_else(|diagnostic| {
-        diagnostics.push(*diagnostic);
-        Table { entries: Vec::new(), header: Span::new(FileId(0), 0..0) }
-    });
+    let Parsed { table, syntax_error } = parse_toml(FileId(0), &file.text);
+    let mut diagnostics = Vec::new();
     let as_it_stands = |text: &MappedText| (text.clone(), Vec::new());
     let mut top = TableReader::new(&table, "", &as_it_stands, &mut diagnostics);
     let [pipeline, configuration_table, limits, paths] =
@@ -77,7 +72,11 @@ pub fn settings(workspace: &Workspace) -> (Settings, Vec<Diagnostic>) {
         diagnostics.extend(external_files(source, &settings).1);
     }
     check_unique_sources(&settings, &mut diagnostics);
-    (settings, diagnostics)
+    match syntax_error {
+        // What a file lacks or says in the wrong place is no news while lines of it are missing.
+        Some(error) => (settings, vec![error]),
+        None => (settings, diagnostics),
+    }
 }
 
 /// The replacing of `${name}` by the values of `[configuration]`.

@@ -10,7 +10,7 @@ use crate::parse::settings::settings;
 use crate::parse::toml_file::toml_file;
 use crate::query::Query;
 use crate::settings::Settings;
-use crate::text::{FileId, MappedText, SourceFile, Span, line_column};
+use crate::text::{FileId, SourceFile, Span, line_column};
 use crate::workspace::Workspace;
 
 #[test]
@@ -36,7 +36,7 @@ fn cases_of_definition_files_give_their_definitions_and_diagnostics() {
         workspace.files.push(file("transformations/case.toml", &text));
         workspace.files.push(file("transformations/queries/orders.sql", "SELECT * FROM STREAM orders_${nobody}"));
         let (settings, _) = settings(&workspace);
-        let (definitions, diagnostics) = toml_file(FileId(1), &workspace, &settings, untouched_query);
+        let (definitions, diagnostics) = toml_file(FileId(1), &workspace, &settings);
         let mut out = String::new();
         for definition in &definitions {
             print_definition(&mut out, &workspace, definition);
@@ -46,15 +46,31 @@ fn cases_of_definition_files_give_their_definitions_and_diagnostics() {
     }
 }
 
-/// The query as text, without inputs; `ERROR` in it is an error at its place.
-pub(crate) fn untouched_query(text: &MappedText) -> (Option<Query>, Vec<Diagnostic>) {
-    let whole = 0..text.as_str().len();
-    if let Some(at) = text.as_str().find("ERROR") {
-        return (None, vec![Diagnostic::error("sql-syntax", text.origin(at..at + 5), "an error in the SQL")]);
-    }
-    let fingerprint_text = text.as_str().split_whitespace().collect::<Vec<_>>().join(" ");
-    let query = Query { sql: text.clone(), inputs: Vec::new(), span: text.origin(whole), fingerprint_text };
-    (Some(query), Vec::new())
+#[test]
+fn three_years_in_five_lines_make_three_once_flows_beside_the_live_one() {
+    let settings = "[configuration]\nroot = '/data'\nbackfill_years = '2024,2023,2022'".to_string();
+    let definitions = r#"
+[[streaming_table]]
+name = "registration_events_raw"
+
+[[flow]]
+name = "live"
+target = "registration_events_raw"
+sql = "SELECT * FROM STREAM read_files('${root}/*/*/*', format => 'json', maxFilesPerTrigger => 100)"
+
+[[flow]]
+name = "backfill_{year}"
+target = "registration_events_raw"
+once = true
+for_each.year = "${backfill_years}"
+sql = "SELECT * FROM read_files('${root}/year={year}/*/*', format => 'json')"
+"#;
+    let mut workspace = workspace(settings);
+    workspace.files.push(SourceFile { path: "transformations/all.toml".to_string(), text: definitions.to_string() });
+    let pipeline = crate::load::load(workspace);
+    assert_eq!(pipeline.diagnostics, []);
+    let flows: Vec<_> = pipeline.graph.flows.iter().map(|flow| flow.name.as_str()).collect();
+    assert_eq!(flows, ["live", "backfill_2024", "backfill_2023", "backfill_2022"]);
 }
 
 fn workspace(settings: String) -> Workspace {
@@ -174,8 +190,9 @@ mod fuzz {
         "${root}", "name", "1", "true", "for_each", "sql", "\\u00e9", "`",
     ];
 
-    fn texts() -> Vec<String> {
-        ["settings", "definitions"].into_iter().flat_map(cases).map(|(_, text)| text).collect()
+    fn texts() -> &'static [String] {
+        static TEXTS: std::sync::OnceLock<Vec<String>> = std::sync::OnceLock::new();
+        TEXTS.get_or_init(|| ["settings", "definitions"].into_iter().flat_map(cases).map(|(_, text)| text).collect())
     }
 
     fn check_spans(workspace: &Workspace, diagnostics: &[Diagnostic]) {
@@ -189,7 +206,7 @@ mod fuzz {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+        #![proptest_config(ProptestConfig { cases: 192, failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
         fn mutated_files_never_panic_and_their_places_stay_inside(
@@ -208,7 +225,7 @@ mod fuzz {
             workspace.files.push(SourceFile { path: "transformations/case.toml".to_string(), text });
             let (settings, diagnostics) = settings(&workspace);
             check_spans(&workspace, &diagnostics);
-            let (definitions, diagnostics) = toml_file(FileId(1), &workspace, &settings, untouched_query);
+            let (definitions, diagnostics) = toml_file(FileId(1), &workspace, &settings);
             check_spans(&workspace, &diagnostics);
             for definition in &definitions {
                 print_definition(&mut String::new(), &workspace, definition);

@@ -6,23 +6,22 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::ddl::parse_columns;
 use crate::definition::{
     ColumnDefinition, DatasetDefinition, DatasetKind, Definition, FlowDefinition, FlowLimits, Scope,
 };
 use crate::diagnostic::Diagnostic;
 use crate::name::Name;
+use crate::parse::columns::parse_columns;
+use crate::parse::cursor::Cursor;
 use crate::parse::for_each::bindings;
+use crate::parse::query::{query, without_comments};
 use crate::parse::settings::{dataset_name, expand_with};
 use crate::parse::toml_reader::{Expand, TableReader, key_span};
-use crate::parse::toml_tree::{Table, Value, parse_toml};
+use crate::parse::toml_tree::{Parsed, Table, Value, parse_toml};
 use crate::query::Query;
 use crate::settings::Settings;
 use crate::text::{FileId, MappedText, Spanned};
 use crate::workspace::Workspace;
-
-/// Turns the SQL of a query into its inputs and the rest.
-pub type ParseQuery = fn(&MappedText) -> (Option<Query>, Vec<Diagnostic>);
 
 /// What a table of the file defines.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -44,17 +43,9 @@ const LATER_TABLES: [&str; 4] = ["auto_cdc", "auto_cdc_snapshot", "sink", "hook"
 
 /// Reads the definitions of one TOML file of the workspace, in the order of the file. A table that is wrong gives
 /// its diagnostics, and a dataset with a wrong query still its name, so that others may read it.
-pub fn toml_file(
-    file: FileId,
-    workspace: &Workspace,
-    settings: &Settings,
-    parse_query: ParseQuery,
-) -> (Vec<Definition>, Vec<Diagnostic>) {
-    let Some(source) = workspace.files.get(file.0) else { return (Vec::new(), Vec::new()) };
-    let table = match parse_toml(file, &source.text) {
-        Ok(table) => table,
-        Err(diagnostic) => return (Vec::new(), vec![*diagnostic]),
-    };
+pub fn toml_file(file: FileId, workspace: &Workspace, settings: &Settings) -> (Vec<Definition>, Vec<Diagnostic>) {
+    let source = &workspace.files[file.0];
+    let Parsed { table, syntax_error } = parse_toml(file, &source.text);
     let mut diagnostics = Vec::new();
     let expand = expand_with(&settings.configuration);
     let mut top = TableReader::new(&table, "", &expand, &mut diagnostics);
@@ -71,7 +62,7 @@ pub fn toml_file(
     top.finish();
 
     tables.sort_by_key(|(table, ..)| table.header.start);
-    let context = Context { file, workspace, settings, parse_query };
+    let context = Context { path: &source.path, workspace, settings };
     let mut definitions = Vec::new();
     for (table, title, kind) in tables {
         for binding in bindings(table, title, &expand, &mut diagnostics) {
@@ -84,14 +75,18 @@ pub fn toml_file(
         }
     }
     crate::diagnostic::sort(&mut diagnostics);
-    (definitions, diagnostics)
+    match syntax_error {
+        // What a file lacks or says in the wrong place is no news while lines of it are missing.
+        Some(error) => (definitions, vec![error]),
+        None => (definitions, diagnostics),
+    }
 }
 
 /// The files that some `sql_file` names: they hold one query each, and are no files of statements.
 pub fn query_files(workspace: &Workspace) -> BTreeSet<FileId> {
     let mut files = BTreeSet::new();
     for (i, source) in workspace.files.iter().enumerate().filter(|(_, source)| source.path.ends_with(".toml")) {
-        let Ok(table) = parse_toml(FileId(i), &source.text) else { continue };
+        let table = parse_toml(FileId(i), &source.text).table;
         let tables = table.entries.iter().filter_map(|(_, value)| match &value.value {
             Value::Array(elements) => Some(elements),
             _ => None,
@@ -110,10 +105,10 @@ pub fn query_files(workspace: &Workspace) -> BTreeSet<FileId> {
 
 /// What the reading of every table needs.
 struct Context<'a> {
-    file: FileId,
+    /// Of the TOML file, where a `sql_file` starts from.
+    path: &'a str,
     workspace: &'a Workspace,
     settings: &'a Settings,
-    parse_query: ParseQuery,
 }
 
 impl Context<'_> {
@@ -131,14 +126,13 @@ impl Context<'_> {
         let comment = reader.text("comment").map(|comment| comment.value);
         let properties: BTreeMap<String, String> =
             reader.properties("table_properties").into_iter().map(|(key, value)| (key.value, value.value)).collect();
-        let columns = columns(&mut reader);
+        let columns = columns(&mut reader, kind);
         let (mut partition_by, mut cluster_by, mut is_private, mut limits) = Default::default();
         if kind.is_stored() {
             partition_by = reader.words("partition_by").unwrap_or_default();
             cluster_by = cluster_columns(&mut reader);
             is_private = reader.boolean("private").unwrap_or(false);
             limits = flow_limits(&mut reader);
-            check_layout(&mut reader, table);
         } else {
             for key in ["partition_by", "cluster_by", "private", "limits"] {
                 let message = format!("a {} has no `{key}`: it is never stored", kind.words());
@@ -221,7 +215,7 @@ impl Context<'_> {
 
     /// The query of `sql` or `sql_file`, if there is one.
     fn optional_query(&self, reader: &mut TableReader, table: &Table) -> Option<Query> {
-        let inline = reader.mapped_text("sql");
+        let inline = reader.raw_text("sql");
         let path = reader.word("sql_file");
         if let (Some(first), Some(second)) = (key_span(table, "sql"), key_span(table, "sql_file")) {
             reader.report(
@@ -232,27 +226,32 @@ impl Context<'_> {
             return None;
         }
         let text = match (inline, path) {
-            (Some(text), _) => text.value,
+            (Some(text), _) => text.value.clone(),
             (None, Some(path)) => self.query_file(reader, &path)?,
             (None, None) => return None,
         };
-        let (query, diagnostics) = (self.parse_query)(&text);
+        // Comments go first, so that no `${name}` is needed for a comment's sake.
+        let text = reader.expanded(&without_comments(&text));
+        let (query, mut diagnostics) = query(&text);
+        if text.as_str().contains("${") {
+            // That this is no SQL has been said better already.
+            diagnostics.retain(|diagnostic| diagnostic.code != "syntax-error");
+        }
         diagnostics.into_iter().for_each(|diagnostic| reader.report(diagnostic));
         query
     }
 
     fn query_file(&self, reader: &mut TableReader, path: &Spanned<String>) -> Option<MappedText> {
-        let from = &self.workspace.files[self.file.0].path;
-        let Some(file) = find_file(self.workspace, from, &path.value) else {
+        let Some(file) = find_file(self.workspace, self.path, &path.value) else {
             reader.report(
                 Diagnostic::error("unknown-file", path.span, format!("no file `{}` in the workspace", path.value))
-                    .reason(format!("`sql_file` is relative to {from}"))
+                    .reason(format!("`sql_file` is relative to {}", self.path))
                     .help("correct the path; the file must be among `sources` of flowbench.toml"),
             );
             return None;
         };
         let text = &self.workspace.files[file.0].text;
-        Some(reader.expanded(&MappedText::from_file(file, text, 0..text.len())))
+        Some(MappedText::from_file(file, text, 0..text.len()))
     }
 }
 
@@ -289,32 +288,25 @@ fn flow_name(reader: &mut TableReader, word: Spanned<String>) -> Option<Spanned<
     Some(Spanned::new(name.parts.pop()?, word.span))
 }
 
-/// `schema = "id BIGINT NOT NULL, …"`.
-fn columns(reader: &mut TableReader) -> Vec<ColumnDefinition> {
+/// `schema = "id BIGINT NOT NULL, …"`: what SQL writes in parentheses.
+fn columns(reader: &mut TableReader, kind: DatasetKind) -> Vec<ColumnDefinition> {
     let Some(text) = reader.mapped_text("schema") else { return Vec::new() };
-    let text = text.value;
-    let columns = match parse_columns(text.as_str()) {
-        Ok(columns) => columns,
-        Err(error) => {
-            let mut diagnostic =
-                Diagnostic::error("invalid-schema", text.origin(error.range), format!("`schema`: {}", error.message));
-            diagnostic.help = error.help;
-            reader.report(diagnostic);
-            return Vec::new();
-        }
-    };
-    let part =
-        |range: std::ops::Range<usize>| Spanned::new(text.as_str()[range.clone()].to_string(), text.origin(range));
-    columns
-        .into_iter()
-        .map(|column| ColumnDefinition {
-            name: Spanned::new(column.field.name, text.origin(column.name)),
-            data_type: Some(part(column.data_type)),
-            is_nullable: column.field.is_nullable,
-            default: column.default.map(part),
-            comment: column.field.comment,
-        })
-        .collect()
+    let mut list = MappedText::new();
+    list.push_replacement("(", text.span);
+    list.push_part(&text.value, 0..text.value.as_str().len());
+    // On a line of its own: the text may end in a comment.
+    list.push_replacement("\n)", text.span);
+    let mut cursor = Cursor::new(&list);
+    let mut diagnostics = Vec::new();
+    let columns = parse_columns(&mut cursor, kind, &mut diagnostics).and_then(|columns| match cursor.is_at_end() {
+        true => Ok(columns),
+        false => Err(cursor.expected("the end of `schema`")),
+    });
+    diagnostics.into_iter().for_each(|diagnostic| reader.report(diagnostic));
+    columns.unwrap_or_else(|diagnostic| {
+        reader.report(*diagnostic);
+        Vec::new()
+    })
 }
 
 /// `cluster_by = ["a", "b"]`; "auto" and "none" leave the layout to us.
@@ -323,16 +315,6 @@ fn cluster_columns(reader: &mut TableReader) -> Vec<Spanned<String>> {
     match columns.as_slice() {
         [one] if matches!(one.value.to_ascii_lowercase().as_str(), "auto" | "none") => Vec::new(),
         _ => columns,
-    }
-}
-
-fn check_layout(reader: &mut TableReader, table: &Table) {
-    if let (Some(partition), Some(cluster)) = (key_span(table, "partition_by"), key_span(table, "cluster_by")) {
-        reader.report(
-            Diagnostic::error("conflicting-keys", cluster, "`partition_by` and `cluster_by` exclude each other")
-                .label(partition, "the table is partitioned already")
-                .help("remove one"),
-        );
     }
 }
 

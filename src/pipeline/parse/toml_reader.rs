@@ -48,14 +48,20 @@ impl<'t, 'd> TableReader<'t, 'd> {
         self.diagnostics.push(diagnostic);
     }
 
-    /// A string with the places of its bytes, expanded.
-    pub fn mapped_text(&mut self, key: &'static str) -> Option<Spanned<MappedText>> {
+    /// A string as written, with the places of its bytes.
+    pub fn raw_text(&mut self, key: &'static str) -> Option<Spanned<&'t MappedText>> {
         let value = self.value(key)?;
         let Value::Text(text) = &value.value else {
             self.wrong_type(key, value, "a string");
             return None;
         };
-        Some(Spanned::new(self.expanded(text), value.span))
+        Some(Spanned::new(text, value.span))
+    }
+
+    /// A string with the places of its bytes, expanded.
+    pub fn mapped_text(&mut self, key: &'static str) -> Option<Spanned<MappedText>> {
+        let text = self.raw_text(key)?;
+        Some(Spanned::new(self.expanded(text.value), text.span))
     }
 
     /// A string, expanded.

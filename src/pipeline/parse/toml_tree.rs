@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use toml_edit::{Document, Item, TableLike};
+use toml_edit::{Document, Item, TableLike, TomlError};
 
 use crate::diagnostic::Diagnostic;
 use crate::text::{FileId, MappedText, Span, Spanned};
@@ -61,19 +61,50 @@ impl Table {
     }
 }
 
-/// Parses a TOML file. A syntax error is one diagnostic at its place; there is then no tree.
-pub fn parse_toml(file: FileId, text: &str) -> Result<Table, Box<Diagnostic>> {
-    let document = Document::parse(text).map_err(|error| {
-        let span = error.span().map(|range| within(text, range)).unwrap_or(0..0);
-        // The parser's own words may end with the place or spread over lines; the span says it better.
-        let message = error.message().lines().collect::<Vec<_>>().join(", ");
-        Box::new(
-            Diagnostic::error("toml-syntax", Span::new(file, span), message)
-                .help("nothing of this file is used until it parses"),
-        )
-    })?;
-    let reader = Reader { file, text };
-    Ok(reader.table(document.as_table(), Span::new(file, 0..0)))
+/// What a TOML file says, and its first syntax error.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Parsed {
+    pub table: Table,
+    /// With it, `table` is what is left without the broken lines: enough to know names by, not to judge.
+    pub syntax_error: Option<Diagnostic>,
+}
+
+/// Lines that are left out before the rest of a broken file is given up.
+const BROKEN_LINES_MAX: usize = 32;
+
+/// Parses a TOML file. While it is broken, as it often is under the hands of its author, the lines that don't
+/// parse are passed over, so that other files still find what the rest of it defines.
+pub fn parse_toml(file: FileId, text: &str) -> Parsed {
+    let mut readable = text.to_string();
+    let mut errors: Vec<Diagnostic> = Vec::new();
+    let mut table = Table { entries: Vec::new(), header: Span::new(file, 0..0) };
+    while errors.len() < BROKEN_LINES_MAX {
+        let error = match Document::parse(readable.as_str()) {
+            Ok(document) => {
+                table = Reader { file, text: &readable }.table(document.as_table(), table.header);
+                break;
+            }
+            Err(error) => error,
+        };
+        let span = within(text, error.span().unwrap_or(0..0));
+        errors.push(describe(file, &error, span.clone()));
+        let start = readable[..span.start].rfind('\n').map_or(0, |at| at + 1);
+        let end = readable[start..].find('\n').map_or(readable.len(), |at| start + at);
+        if readable[start..end].trim().is_empty() {
+            break;
+        }
+        // Blanks of the same length, so that every other place stays.
+        readable.replace_range(start..end, &" ".repeat(end - start));
+    }
+    // The parser may name a later error before the first.
+    Parsed { table, syntax_error: errors.into_iter().min_by_key(|error| error.span.map(|span| span.start)) }
+}
+
+fn describe(file: FileId, error: &TomlError, range: Range<usize>) -> Diagnostic {
+    // The span says where; the parser's words may run over lines.
+    let message = error.message().lines().collect::<Vec<_>>().join(", ");
+    Diagnostic::error("toml-syntax", Span::new(file, range), message)
+        .help("the rest of this file is checked once it parses")
 }
 
 struct Reader<'a> {
@@ -238,7 +269,7 @@ mod tests {
     fn every_byte_of_a_string_knows_its_place() {
         let text =
             "a = '''\nSELECT é'''\nb = \"x\\ty\\u00e9z\"\nc = \"\"\"\n  one \\\n    two\"\"\"\nd = ''\ne.f = 'q'";
-        let table = parse_toml(FileId(0), text).unwrap();
+        let table = parse_toml(FileId(0), text).table;
         let places = |key: &str, needle: &str| {
             let (_, value) = table.entries.iter().find(|(k, _)| k.value == key).unwrap();
             let Value::Text(mapped) = &value.value else { panic!("{value:?}") };
@@ -257,16 +288,21 @@ mod tests {
     }
 
     #[test]
-    fn a_syntax_error_is_one_error_at_its_place() {
-        let error = parse_toml(FileId(0), "[pipeline]\nname = \n").unwrap_err();
+    fn a_syntax_error_is_one_error_at_its_place_and_spares_the_other_lines() {
+        let parsed = parse_toml(FileId(0), "[pipeline]\nname = \nschema = 'é'\n[[flow\nx = 1\n");
+        let error = parsed.syntax_error.unwrap();
         assert_eq!(error.code, "toml-syntax");
-        assert!(error.span.unwrap().start >= 17, "{error:?}");
+        assert!((17..=19).contains(&error.span.unwrap().start), "{error:?}");
+        let Value::Table(pipeline) = &parsed.table.entries[0].1.value else { panic!() };
+        let keys: Vec<_> = pipeline.entries.iter().map(|(key, _)| key.value.as_str()).collect();
+        assert_eq!(keys, ["schema", "x"]);
+        assert!(parse_toml(FileId(0), "a = \"\"\"\nb").syntax_error.is_some());
     }
 
     #[test]
     fn the_span_of_a_table_runs_from_its_header_to_its_last_value() {
         let text = "[[flow]]\nname = 'a'\nlimits = { threads = 1 }\n# end\n[[flow]]\n";
-        let table = parse_toml(FileId(0), text).unwrap();
+        let table = parse_toml(FileId(0), text).table;
         let Value::Array(flows) = &table.entries[0].1.value else { panic!() };
         let Value::Table(flow) = &flows[0].value else { panic!() };
         assert_eq!(&text[flow.header.start..flow.header.end], "[[flow]]");

@@ -141,7 +141,7 @@ fn fields(text: String) -> Vec<String> {
 
 mod fuzz {
     use super::*;
-    use crate::ddl::{parse_columns, parse_hints, parse_type};
+    use crate::ddl::{parse_fields, parse_hints, parse_type};
     use crate::read_files::options::{FILE_OPTIONS, TABLE_OPTIONS};
     use proptest::prelude::*;
 
@@ -193,7 +193,7 @@ mod fuzz {
         fn types_that_parse_are_printed_so_that_they_parse_again(
             text in "(STRUCT<|ARRAY<|MAP<|>|,|:| |INT|STRING|a|`b c`|é|DECIMAL\\(|3\\)|NOT NULL|COMMENT 'x\\\\''|DEFAULT|'|\\.){0,14}",
         ) {
-            for result in [parse_columns(&text).map(|_| ()), parse_hints(&text).map(|_| ()), parse_type(&text).map(|_| ())] {
+            for result in [parse_fields(&text).map(|_| ()), parse_hints(&text).map(|_| ()), parse_type(&text).map(|_| ())] {
                 if let Err(error) = result {
                     prop_assert!(text.get(error.range.clone()).is_some(), "{:?}", error);
                 }

@@ -71,7 +71,8 @@ pub fn query(text: &MappedText) -> (Option<Query>, Vec<Diagnostic>) {
     (Some(Query { sql, inputs, span, fingerprint_text }), diagnostics)
 }
 
-fn without_comments(text: &MappedText) -> MappedText {
+/// Comments become blanks.
+pub(super) fn without_comments(text: &MappedText) -> MappedText {
     let comments = tokenize(text.as_str()).into_iter().filter(|token| token.kind == TokenKind::Comment);
     text.replaced(&comments.map(|token| (token.range, " ".to_string())).collect::<Vec<_>>())
 }
