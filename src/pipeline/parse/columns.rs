@@ -119,7 +119,7 @@ fn column_clause(
     } else if cursor.is_word(0, "REFERENCES") || cursor.are_words(&["FOREIGN", "KEY"]) {
         skip_clause(cursor)?;
         diagnostics.push(informational("REFERENCES", cursor, first));
-    } else if cursor.take_word("GENERATED") {
+    } else if cursor.is_word(0, "GENERATED") {
         skip_clause(cursor)?;
         let span = cursor.span_since(first);
         let is_identity = cursor.tokens()[first..cursor.at]

@@ -14,7 +14,7 @@ use std::ops::Range;
 use sqlparser::dialect::DatabricksDialect;
 use sqlparser::parser::Parser;
 
-use super::super::cursor::{Cursor, Parse, quote};
+use super::super::cursor::{Cursor, Parse, needs_backticks, quote};
 use super::super::statement::not_supported_yet;
 use super::super::token::{TokenKind, name_value, string_literal, string_value};
 use crate::diagnostic::{Diagnostic, nearest};
@@ -91,6 +91,10 @@ impl<'a> Taker<'a> {
                         self.edits.push((range, string_literal(&value)));
                     }
                 }
+                TokenKind::Word if !word.is_ascii() => {
+                    self.diagnostics.push(needs_backticks(self.cursor.span_of(range.clone()), word));
+                    self.edits.push((range, format!("`{word}`")));
+                }
                 TokenKind::Word => match word.to_ascii_uppercase().as_str() {
                     "STREAM" if wants_relation && self.is_stream() => {
                         self.stream()?;
@@ -101,6 +105,14 @@ impl<'a> Taker<'a> {
                         continue;
                     }
                     "INTERVAL" if self.interval() => continue,
+                    // DataFusion knows the standard's words for these.
+                    "MINUS" if ["SELECT", "ALL", "DISTINCT"].iter().any(|w| self.cursor.is_word(1, w)) => {
+                        self.edits.push((range, "EXCEPT".to_string()));
+                        *clause = Clause::default();
+                    }
+                    "SEMI" | "ANTI" if self.cursor.is_word(1, "JOIN") && !self.follows_side() => {
+                        self.edits.push((range.start..range.start, "LEFT ".to_string()));
+                    }
                     "FROM" => {
                         let is_comparison = self.cursor.at > 0 && {
                             let before = self.cursor.tokens()[self.cursor.at - 1].range.clone();
@@ -113,7 +125,7 @@ impl<'a> Taker<'a> {
                     "JOIN" => *clause = Clause { is_from: true, wants_relation: true },
                     "LATERAL" => clause.wants_relation = wants_relation,
                     "SELECT" | "WHERE" | "GROUP" | "HAVING" | "ORDER" | "LIMIT" | "QUALIFY" | "WINDOW" | "UNION"
-                    | "INTERSECT" | "MINUS" | "SORT" | "DISTRIBUTE" | "VALUES" => *clause = Clause::default(),
+                    | "INTERSECT" | "SORT" | "DISTRIBUTE" | "VALUES" => *clause = Clause::default(),
                     // `* EXCEPT (…)` stands behind SELECT, where this changes nothing.
                     "EXCEPT" => *clause = Clause::default(),
                     _ if is_reader(word) && self.cursor.is_symbol(1, "(") => {
@@ -139,6 +151,14 @@ impl<'a> Taker<'a> {
             self.cursor.at += 1;
         }
         Ok(())
+    }
+
+    /// True behind LEFT or RIGHT.
+    fn follows_side(&self) -> bool {
+        let before = self.cursor.at.checked_sub(1).map(|i| self.cursor.tokens()[i].range.clone());
+        before.is_some_and(|range| {
+            ["LEFT", "RIGHT"].iter().any(|side| self.cursor.str_of(range.clone()).eq_ignore_ascii_case(side))
+        })
     }
 
     /// Tells `STREAM t` and `STREAM(…)` from a table called `stream`.
@@ -609,7 +629,7 @@ impl<'a> Taker<'a> {
         Ok(())
     }
 
-    /// `INTERVAL '1 hour 30 minutes'` and `INTERVAL 1 HOUR 30 MINUTES`: DataFusion wants one number, one unit.
+    /// `INTERVAL '1 hour 30 minutes'`, `INTERVAL 1 HOUR 30 MINUTES`: DataFusion wants `INTERVAL '1' HOUR`.
     fn interval(&mut self) -> bool {
         let mut parts = Vec::new();
         let mut length = 1;
@@ -627,14 +647,11 @@ impl<'a> Taker<'a> {
                 parts.push((number, unit));
                 length += taken;
             }
-            if parts.len() < 2 {
-                return false;
-            }
         }
         if parts.is_empty() {
             return false;
         }
-        let sum: Vec<String> = parts.iter().map(|(number, unit)| format!("INTERVAL '{number}' {unit}")).collect();
+        let sum: Vec<String> = parts.iter().map(|(number, unit)| interval_literal(number, unit)).collect();
         let range = self.cursor.offset()..self.cursor.tokens()[self.cursor.at + length - 1].range.end;
         let text = if sum.len() == 1 { sum.concat() } else { format!("({})", sum.join(" + ")) };
         self.edits.push((range, text));
@@ -694,6 +711,14 @@ pub(in super::super) fn strip_live(name: &Name, span: Span, prefix: Span) -> Opt
         .help(format!("write `{bare}`"))
         .edit(prefix, "");
     Some((bare, lint))
+}
+
+/// Arrow's intervals know no quarters.
+fn interval_literal(number: &str, unit: &str) -> String {
+    match number.parse::<i32>() {
+        Ok(quarters) if unit == "QUARTER" => format!("INTERVAL '{}' MONTH", i64::from(quarters) * 3),
+        _ => format!("INTERVAL '{number}' {unit}"),
+    }
 }
 
 fn unit(word: &str) -> Option<&'static str> {

@@ -253,11 +253,20 @@ fn syntax_error(sql: &MappedText, error: &ParserError) -> Box<Diagnostic> {
     let is_end = token.is_none();
     let end = text.trim_end().len();
     let range = token.unwrap_or(end..end);
+    // This one message points at the token behind the one it means.
+    let (range, is_end) = match message.strip_prefix("Expected an expression, found: ") {
+        Some(word) => match text[..range.start].rfind(word) {
+            Some(start) => (start..start + word.len(), false),
+            None => (range, is_end),
+        },
+        None => (range, is_end),
+    };
+    let message = message.replace("Expected an expression, found", "Expected: an expression, found");
     let wanted = message.strip_prefix("Expected: ").and_then(|rest| rest.rsplit_once(", found: ")).map(|(w, _)| w);
     let found =
         if is_end { "the query ends here".to_string() } else { format!("found {}", quote(&text[range.clone()])) };
     let what = match wanted {
-        Some("an expression") if !is_end => format!("expected an expression, {found}"),
+        Some(wanted) if !wanted.contains(char::is_lowercase) => format!("expected `{wanted}`, {found}"),
         Some(wanted) => format!("expected {}, {found}", wanted.trim_end_matches('.')),
         None => lower_first(message.trim_start_matches("sql parser error: ")),
     };

@@ -13,8 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{ControlFlow, Range};
 
 use sqlparser::ast::{
-    self, Expr, Ident, ObjectName, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, TableAlias, TableFactor,
-    Visit, Visitor, WildcardAdditionalOptions,
+    self, Expr, Ident, ObjectName, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Spanned as _, TableAlias,
+    TableFactor, Visit, Visitor, WildcardAdditionalOptions,
 };
 
 use super::super::cursor::too_many_parts;
@@ -24,7 +24,7 @@ use super::places::Places;
 use crate::diagnostic::{Diagnostic, nearest};
 use crate::name::Name;
 use crate::query::{Input, InputSource};
-use crate::text::MappedText;
+use crate::text::{MappedText, Span};
 
 /// Replaces the relations of `query`, the syntax tree of `sql`.
 pub(super) fn take_relations(
@@ -114,6 +114,8 @@ const METADATA: &str = "_metadata";
 /// Table functions that DataFusion has under Spark's name.
 const TABLE_FUNCTIONS: [&str; 2] = ["range", "generate_series"];
 
+const OTHER_RELATIONS: &str = "behind FROM stand tables, subqueries and calls of `read_files`";
+
 impl Visitor for Walk<'_, '_> {
     type Break = ();
 
@@ -197,7 +199,7 @@ impl Visitor for Walk<'_, '_> {
                 }
                 self.add_column_path(&idents.iter().collect::<Vec<_>>());
             }
-            Expr::CompoundFieldAccess { .. } | Expr::JsonAccess { .. } => {}
+            Expr::RLike { negated, expr, pattern, .. } => self.regular_expression(*negated, expr, pattern),
             _ => {}
         }
         ControlFlow::Continue(())
@@ -214,15 +216,24 @@ impl Walk<'_, '_> {
         match factor {
             TableFactor::Table { name, alias, args, version, sample, with_hints, json_path, .. } => {
                 let Some(range) = self.name_range(name) else { return };
-                let span = self.sql.origin(range.clone());
-                if version.is_some() {
+                if let Some(version) = version {
+                    let word = if version.to_string().to_ascii_uppercase().contains("VERSION") {
+                        "VERSION"
+                    } else {
+                        "TIMESTAMP"
+                    };
+                    let span = self.span_of_word(word, range.end);
                     self.diagnostics.push(
-                        not_supported_yet(span, "time travel in a query")
+                        not_supported_yet(span, &format!("{word} AS OF"))
+                            .reason("a query reads a table as it is when its flow starts")
                             .help("remove it; `flowbench show NAME --at-version N` shows an older version"),
                     );
                 }
                 if sample.is_some() || !with_hints.is_empty() || json_path.is_some() {
-                    self.diagnostics.push(not_supported_yet(span, "TABLESAMPLE").help("remove it"));
+                    let span = self.span_of_word("TABLESAMPLE", range.end);
+                    self.diagnostics.push(
+                        not_supported_yet(span, "TABLESAMPLE").help("remove it, or filter with `WHERE rand() < 0.1`"),
+                    );
                 }
                 match args {
                     Some(_) => self.table_function(name, range, alias.as_ref()),
@@ -230,32 +241,40 @@ impl Walk<'_, '_> {
                 }
             }
             TableFactor::Derived { .. } | TableFactor::NestedJoin { .. } | TableFactor::UNNEST { .. } => {}
-            TableFactor::Pivot { alias, .. } | TableFactor::Unpivot { alias, .. } => {
-                let what = if matches!(factor, TableFactor::Pivot { .. }) { "PIVOT" } else { "UNPIVOT" };
-                self.unsupported_relation(what, alias.as_ref(), "write one aggregate with FILTER (WHERE …) a column");
+            TableFactor::Pivot { .. } => {
+                self.unsupported_relation("PIVOT", "write one aggregate a column: `sum(x) FILTER (WHERE k = 'a') AS a`")
+            }
+            TableFactor::Unpivot { .. } => {
+                self.unsupported_relation("UNPIVOT", "write one SELECT a column with UNION ALL")
             }
             TableFactor::Function { name, .. } => {
                 let Some(range) = self.name_range(name) else { return };
                 self.unknown_table_function(name, range);
             }
-            _ => self.unsupported_relation(
-                "this kind of relation",
-                None,
-                "write a table, a call of `read_files` or a subquery",
-            ),
+            TableFactor::TableFunction { .. } => self.unsupported_relation("TABLE", OTHER_RELATIONS),
+            TableFactor::JsonTable { .. } => self.unsupported_relation("JSON_TABLE", OTHER_RELATIONS),
+            TableFactor::OpenJsonTable { .. } => self.unsupported_relation("OPENJSON", OTHER_RELATIONS),
+            TableFactor::MatchRecognize { .. } => self.unsupported_relation("MATCH_RECOGNIZE", OTHER_RELATIONS),
+            TableFactor::XmlTable { .. } => self.unsupported_relation("XMLTABLE", OTHER_RELATIONS),
+            TableFactor::SemanticView { .. } => self.unsupported_relation("SEMANTIC_VIEW", OTHER_RELATIONS),
         }
     }
 
-    fn unsupported_relation(&mut self, what: &str, alias: Option<&TableAlias>, help: &str) {
-        let range = alias.map_or(0..self.sql.as_str().trim_end().len(), |alias| self.places.range(alias.name.span));
+    fn unsupported_relation(&mut self, keyword: &str, help: &str) {
+        let span = self.span_of_word(keyword, 0);
         self.diagnostics.push(
-            Diagnostic::error(
-                "unsupported-relation",
-                self.sql.origin(range),
-                format!("{what} is not allowed in a pipeline"),
-            )
-            .help(help),
+            Diagnostic::error("unsupported-relation", span, format!("`{keyword}` is not allowed in a pipeline"))
+                .help(help),
         );
+    }
+
+    /// The first `word` at or behind `from`; the whole query if there is none.
+    fn span_of_word(&self, word: &str, from: usize) -> Span {
+        let text = self.sql.as_str();
+        let found = super::tokenize(text)
+            .into_iter()
+            .find(|token| token.range.start >= from && text[token.range.clone()].eq_ignore_ascii_case(word));
+        self.sql.origin(found.map_or(0..text.trim_end().len(), |token| token.range))
     }
 
     /// A table by its name: a CTE, a placeholder for what was taken out before, or a dataset.
@@ -266,10 +285,17 @@ impl Walk<'_, '_> {
         if let [only] = idents.as_slice() {
             if let Some(i) = self.inputs.iter().position(|taken| taken.input.name == only.value) {
                 let own = self.inputs[i].alias.clone();
-                if let (None, Some(own)) = (&qualifier, &own) {
-                    self.edits.push((range.end..range.end, format!(" AS {own}")));
-                    if let InputSource::Table(name) = &self.inputs[i].input.source {
-                        self.qualified.push((lower_parts(&name.parts), own.clone()));
+                if let InputSource::Table(name) = &self.inputs[i].input.source {
+                    let (name, span) = (name.clone(), self.inputs[i].input.span);
+                    if name.parts.len() == 1 && self.is_cte(name.last()) {
+                        self.diagnostics.push(stream_of_cte(&name, span));
+                    }
+                    if let (None, Some(own)) = (&qualifier, &own) {
+                        self.edits.push((range.end..range.end, format!(" AS {own}")));
+                        let parts = lower_parts(&name.parts);
+                        self.qualified
+                            .push((std::iter::once("live".to_string()).chain(parts.clone()).collect(), own.clone()));
+                        self.qualified.push((parts, own.clone()));
                     }
                 }
                 let own_bare = own.map(|own| own.trim_matches('`').to_lowercase());
@@ -454,7 +480,14 @@ impl Walk<'_, '_> {
         for select in &self.selects {
             for (idents, end) in &select.paths {
                 let [first, .., last] = idents.as_slice() else { continue };
-                let is_column = idents.len() == 2 && select.qualifiers.contains(&first.value.to_lowercase());
+                let qualifier = first.value.to_lowercase();
+                let is_qualifier = select.qualifiers.contains(&qualifier)
+                    || select
+                        .relations
+                        .iter()
+                        .filter_map(|start| self.relations.get(start))
+                        .any(|(_, own)| own.as_ref() == Some(&qualifier));
+                let is_column = idents.len() == 2 && is_qualifier;
                 let is_shortened = self.column_paths.iter().any(|(path, ranges)| {
                     ranges[0] == self.places.range(first.span)
                         && self
@@ -471,40 +504,86 @@ impl Walk<'_, '_> {
     }
 
     fn check_query(&mut self, query: &ast::Query) {
-        let whole = || self.sql.origin(0..self.sql.as_str().trim_end().len());
-        if let SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_) = query.body.as_ref() {
-            let error = Diagnostic::error("not-a-query", whole(), "a statement that changes rows is not a query")
-                .help("write what the dataset holds as a SELECT");
-            self.diagnostics.push(error);
-        }
-        if let SetExpr::Table(_) = query.body.as_ref() {
-            let error = Diagnostic::error("not-a-query", whole(), "`TABLE name` is not supported as a query")
-                .help("write `SELECT * FROM name`");
-            self.diagnostics.push(error);
-        }
+        self.check_body(&query.body);
         if !query.pipe_operators.is_empty() {
-            let error = not_supported_yet(whole(), "the pipe operator `|>`").help("write the query with SELECT");
-            self.diagnostics.push(error);
+            let span = self.span_of_word("|", 0);
+            self.diagnostics.push(not_supported_yet(span, "|>").help("write the query with SELECT"));
         }
     }
 
-    fn check_select(&mut self, select: &ast::Select) {
-        let select_span = self.sql.origin(self.places.range(select.select_token.0.span));
-        let mut refuse = |what: &str, help: &str| {
-            self.diagnostics.push(not_supported_yet(select_span, what).help(help));
+    /// Bodies of set operations are nested as deep as there are operations, which `check_size` bounds.
+    fn check_body(&mut self, body: &SetExpr) {
+        let (word, help) = match body {
+            SetExpr::SetOperation { left, right, .. } => {
+                self.check_body(left);
+                self.check_body(right);
+                return;
+            }
+            SetExpr::Insert(_) => ("INSERT", "write what the dataset holds as a SELECT"),
+            SetExpr::Update(_) => ("UPDATE", "write what the dataset holds as a SELECT"),
+            SetExpr::Delete(_) => ("DELETE", "write what the dataset holds as a SELECT"),
+            SetExpr::Merge(_) => ("MERGE", "write what the dataset holds as a SELECT"),
+            SetExpr::Table(_) => ("TABLE", "write `SELECT * FROM name`"),
+            SetExpr::Select(_) | SetExpr::Query(_) | SetExpr::Values(_) => return,
         };
-        if !select.lateral_views.is_empty() {
-            refuse(
+        let span = self.span_of_word(word, 0);
+        self.diagnostics
+            .push(Diagnostic::error("not-a-query", span, format!("`{word}` is not supported as a query")).help(help));
+    }
+
+    fn check_select(&mut self, select: &ast::Select) {
+        let start = self.places.range(select.select_token.0.span).start;
+        let clauses = [
+            (
+                !select.lateral_views.is_empty(),
+                "LATERAL",
                 "LATERAL VIEW",
                 "write the generator in the SELECT list of a subquery: `SELECT explode(items) AS item FROM …`",
-            );
+            ),
+            (!select.cluster_by.is_empty(), "CLUSTER", "CLUSTER BY", "remove it; the rows of a query have no place"),
+            (
+                !select.distribute_by.is_empty(),
+                "DISTRIBUTE",
+                "DISTRIBUTE BY",
+                "remove it; the rows of a query have no place",
+            ),
+            (!select.sort_by.is_empty(), "SORT", "SORT BY", "remove it, or write ORDER BY"),
+            (select.into.is_some(), "INTO", "SELECT INTO", "write `CREATE MATERIALIZED VIEW name AS SELECT …`"),
+        ];
+        for (_, word, clause, help) in clauses.into_iter().filter(|(is_there, ..)| *is_there) {
+            let span = self.span_of_word(word, start);
+            self.diagnostics.push(not_supported_yet(span, clause).help(help));
         }
-        if !select.cluster_by.is_empty() || !select.distribute_by.is_empty() || !select.sort_by.is_empty() {
-            refuse("CLUSTER BY, DISTRIBUTE BY or SORT BY in a query", "remove it; rows of a table have no order");
-        }
-        if select.into.is_some() {
-            refuse("SELECT INTO", "write `CREATE MATERIALIZED VIEW name AS SELECT …`");
-        }
+    }
+
+    /// `x RLIKE p` → `regexp_like(x, p)`, which DataFusion has.
+    fn regular_expression(&mut self, is_negated: bool, value: &Expr, pattern: &Expr) {
+        let start = match value {
+            Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Function(_) => {
+                Some(self.places.range(value.span()).start)
+            }
+            _ => None,
+        };
+        let end = match pattern {
+            Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Value(_) => {
+                Some(self.places.range(pattern.span()))
+            }
+            _ => None,
+        };
+        let (Some(start), Some(pattern)) = (start, end) else {
+            let span = self.span_of_word("RLIKE", start.unwrap_or(0));
+            self.diagnostics
+                .push(not_supported_yet(span, "RLIKE between expressions").help("write `regexp_like(value, pattern)`"));
+            return;
+        };
+        let text = self.sql.as_str();
+        let words = super::tokenize(&text[start..pattern.start]);
+        let operator = words.len() - usize::from(is_negated) - 1;
+        let range = start + words[operator].range.start..pattern.start;
+        let not = if is_negated { "NOT " } else { "" };
+        self.edits.push((start..start, format!("{not}regexp_like(")));
+        self.edits.push((range, ", ".to_string()));
+        self.edits.push((pattern.end..pattern.end, ")".to_string()));
     }
 
     fn name_range(&self, name: &ObjectName) -> Option<Range<usize>> {
@@ -512,6 +591,12 @@ impl Walk<'_, '_> {
         let last = name.0.last()?.as_ident()?;
         Some(self.places.range(first.span).start..self.places.range(last.span).end)
     }
+}
+
+fn stream_of_cte(name: &Name, span: Span) -> Diagnostic {
+    Diagnostic::error("stream-of-query", span, format!("`{name}` is a CTE of this query and can't be read as a stream"))
+        .reason("STREAM reads the changes of a table; a CTE has none of its own")
+        .help("write STREAM before the tables that the CTE reads, and the CTE's bare name here")
 }
 
 fn lower_parts(parts: &[String]) -> Vec<String> {
