@@ -12,7 +12,7 @@ use crate::definition::{ColumnDefinition, Definition, FlowLimits};
 use crate::diagnostic::{self, Diagnostic};
 use crate::query::{InputSource, Query, ReadOption};
 use crate::settings::{Channel, ConfigurationValue, Limits, Mode, Settings};
-use crate::text::{FileId, SourceFile, Span, Spanned, line_column};
+use crate::text::{FileId, MappedText, SourceFile, Span, Spanned, line_column};
 
 fn settings() -> Settings {
     let span = Span::new(FileId(0), 0..0);
@@ -333,5 +333,8 @@ proptest! {
         let (definitions, diagnostics) = read(&text);
         check_spans(&text, &diagnostics);
         check_definitions(&text, &definitions);
+        let (query, diagnostics) = super::query(&MappedText::from_file(FileId(0), &text, 0..text.len()));
+        check_spans(&text, &diagnostics);
+        prop_assert!(query.is_some() || diagnostics.iter().any(Diagnostic::is_error));
     }
 }

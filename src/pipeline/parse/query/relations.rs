@@ -13,15 +13,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{ControlFlow, Range};
 
 use sqlparser::ast::{
-    self, Expr, Ident, ObjectName, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Spanned as _, TableAlias,
-    TableFactor, Visit, Visitor, WildcardAdditionalOptions,
+    self, Expr, Ident, ObjectName, SelectItem, SelectItemQualifiedWildcardKind, Spanned as _, TableAlias, TableFactor,
+    Visit, Visitor, WildcardAdditionalOptions,
 };
 
 use super::super::cursor::too_many_parts;
 use super::super::statement::not_supported_yet;
+use super::checks::stream_of_cte;
 use super::inputs::{TakenInput, strip_live};
 use super::places::Places;
-use crate::diagnostic::{Diagnostic, nearest};
+use crate::diagnostic::Diagnostic;
 use crate::name::Name;
 use crate::query::{Input, InputSource};
 use crate::text::{MappedText, Span};
@@ -52,8 +53,8 @@ pub(super) fn take_relations(
     walk.hide_metadata();
     walk.name_fields();
     let mut edits = walk.edits;
-    // Sorted, and without those that lie in another one's range.
-    edits.sort_by_key(|(range, _)| (range.start, std::cmp::Reverse(range.end)));
+    // Sorted, and without what was found twice.
+    edits.sort_by_key(|(range, _)| (range.start, range.end));
     let mut end = 0;
     edits.retain(|(range, _)| {
         let is_free = range.start >= end;
@@ -90,9 +91,9 @@ struct Wildcard {
     lists_metadata: bool,
 }
 
-struct Walk<'a, 'd> {
-    sql: &'a MappedText,
-    places: Places<'a>,
+pub(super) struct Walk<'a, 'd> {
+    pub sql: &'a MappedText,
+    pub places: Places<'a>,
     inputs: Vec<TakenInput>,
     scopes: Vec<Scope>,
     selects: Vec<Select>,
@@ -106,7 +107,7 @@ struct Walk<'a, 'd> {
     /// Uses of `_metadata`, with the qualifier if there is one.
     metadata: Vec<Option<String>>,
     edits: Vec<(Range<usize>, String)>,
-    diagnostics: &'d mut Vec<Diagnostic>,
+    pub diagnostics: &'d mut Vec<Diagnostic>,
 }
 
 const METADATA: &str = "_metadata";
@@ -120,10 +121,8 @@ impl Visitor for Walk<'_, '_> {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &ast::Query) -> ControlFlow<()> {
-        if let Some(scope) = self.scopes.last_mut() {
-            if let Some(i) = scope.queries.iter().position(|cte| std::ptr::eq(*cte, query)) {
-                scope.visible = i + usize::from(scope.is_recursive);
-            }
+        if let Some((scope, i)) = self.definition_of(query) {
+            scope.visible = i + usize::from(scope.is_recursive);
         }
         let ctes = query.with.iter().flat_map(|with| &with.cte_tables);
         self.scopes.push(Scope {
@@ -138,10 +137,8 @@ impl Visitor for Walk<'_, '_> {
 
     fn post_visit_query(&mut self, query: &ast::Query) -> ControlFlow<()> {
         self.scopes.pop();
-        if let Some(scope) = self.scopes.last_mut() {
-            if let Some(i) = scope.queries.iter().position(|cte| std::ptr::eq(*cte, query)) {
-                scope.visible = i + 1;
-            }
+        if let Some((scope, i)) = self.definition_of(query) {
+            scope.visible = i + 1;
         }
         ControlFlow::Continue(())
     }
@@ -207,6 +204,13 @@ impl Visitor for Walk<'_, '_> {
 }
 
 impl Walk<'_, '_> {
+    /// If `query` defines a CTE of the innermost scope: that scope and the CTE's index.
+    fn definition_of(&mut self, query: &ast::Query) -> Option<(&mut Scope, usize)> {
+        let scope = self.scopes.last_mut()?;
+        let i = scope.queries.iter().position(|cte| std::ptr::eq(*cte, query))?;
+        Some((scope, i))
+    }
+
     fn is_cte(&self, name: &str) -> bool {
         let name = name.to_lowercase();
         self.scopes.iter().any(|scope| scope.names[..scope.visible.min(scope.names.len())].contains(&name))
@@ -260,16 +264,8 @@ impl Walk<'_, '_> {
         }
     }
 
-    fn unsupported_relation(&mut self, keyword: &str, help: &str) {
-        let span = self.span_of_word(keyword, 0);
-        self.diagnostics.push(
-            Diagnostic::error("unsupported-relation", span, format!("`{keyword}` is not allowed in a pipeline"))
-                .help(help),
-        );
-    }
-
     /// The first `word` at or behind `from`; the whole query if there is none.
-    fn span_of_word(&self, word: &str, from: usize) -> Span {
+    pub(super) fn span_of_word(&self, word: &str, from: usize) -> Span {
         let text = self.sql.as_str();
         let found = super::tokenize(text)
             .into_iter()
@@ -366,21 +362,6 @@ impl Walk<'_, '_> {
                 }
             }
         }
-    }
-
-    fn unknown_table_function(&mut self, name: &ObjectName, range: Range<usize>) {
-        let (span, written) = (self.sql.origin(range), name.to_string());
-        let lower = written.to_lowercase();
-        let error =
-            Diagnostic::error("unknown-table-function", span, format!("there is no table function `{written}`"));
-        let known = ["read_files", "read_stream", "range", "generate_series"];
-        self.diagnostics.push(match nearest(&lower, known) {
-            Some(near) => error.help(format!("did you mean `{near}`?")).edit(span, near),
-            None if lower.contains("explode") => {
-                error.help(format!("write it in the SELECT list: `SELECT {lower}(…) AS item`"))
-            }
-            None => error.help("behind FROM stand tables, subqueries, `read_files(…)` and `range(…)`"),
-        });
     }
 
     /// The names a SELECT's relations give their columns, and which of its relations are inputs.
@@ -503,59 +484,6 @@ impl Walk<'_, '_> {
         }
     }
 
-    fn check_query(&mut self, query: &ast::Query) {
-        self.check_body(&query.body);
-        if !query.pipe_operators.is_empty() {
-            let span = self.span_of_word("|", 0);
-            self.diagnostics.push(not_supported_yet(span, "|>").help("write the query with SELECT"));
-        }
-    }
-
-    /// Bodies of set operations are nested as deep as there are operations, which `check_size` bounds.
-    fn check_body(&mut self, body: &SetExpr) {
-        let (word, help) = match body {
-            SetExpr::SetOperation { left, right, .. } => {
-                self.check_body(left);
-                self.check_body(right);
-                return;
-            }
-            SetExpr::Insert(_) => ("INSERT", "write what the dataset holds as a SELECT"),
-            SetExpr::Update(_) => ("UPDATE", "write what the dataset holds as a SELECT"),
-            SetExpr::Delete(_) => ("DELETE", "write what the dataset holds as a SELECT"),
-            SetExpr::Merge(_) => ("MERGE", "write what the dataset holds as a SELECT"),
-            SetExpr::Table(_) => ("TABLE", "write `SELECT * FROM name`"),
-            SetExpr::Select(_) | SetExpr::Query(_) | SetExpr::Values(_) => return,
-        };
-        let span = self.span_of_word(word, 0);
-        self.diagnostics
-            .push(Diagnostic::error("not-a-query", span, format!("`{word}` is not supported as a query")).help(help));
-    }
-
-    fn check_select(&mut self, select: &ast::Select) {
-        let start = self.places.range(select.select_token.0.span).start;
-        let clauses = [
-            (
-                !select.lateral_views.is_empty(),
-                "LATERAL",
-                "LATERAL VIEW",
-                "write the generator in the SELECT list of a subquery: `SELECT explode(items) AS item FROM …`",
-            ),
-            (!select.cluster_by.is_empty(), "CLUSTER", "CLUSTER BY", "remove it; the rows of a query have no place"),
-            (
-                !select.distribute_by.is_empty(),
-                "DISTRIBUTE",
-                "DISTRIBUTE BY",
-                "remove it; the rows of a query have no place",
-            ),
-            (!select.sort_by.is_empty(), "SORT", "SORT BY", "remove it, or write ORDER BY"),
-            (select.into.is_some(), "INTO", "SELECT INTO", "write `CREATE MATERIALIZED VIEW name AS SELECT …`"),
-        ];
-        for (_, word, clause, help) in clauses.into_iter().filter(|(is_there, ..)| *is_there) {
-            let span = self.span_of_word(word, start);
-            self.diagnostics.push(not_supported_yet(span, clause).help(help));
-        }
-    }
-
     /// `x RLIKE p` → `regexp_like(x, p)`, which DataFusion has.
     fn regular_expression(&mut self, is_negated: bool, value: &Expr, pattern: &Expr) {
         let start = match value {
@@ -573,12 +501,12 @@ impl Walk<'_, '_> {
         let (Some(start), Some(pattern)) = (start, end) else {
             let span = self.span_of_word("RLIKE", start.unwrap_or(0));
             self.diagnostics
-                .push(not_supported_yet(span, "RLIKE between expressions").help("write `regexp_like(value, pattern)`"));
+                .push(not_supported_yet(span, "this use of RLIKE").help("write `regexp_like(value, pattern)`"));
             return;
         };
-        let text = self.sql.as_str();
-        let words = super::tokenize(&text[start..pattern.start]);
-        let operator = words.len() - usize::from(is_negated) - 1;
+        let between = self.sql.as_str().get(start..pattern.start).unwrap_or_default();
+        let words = super::tokenize(between);
+        let Some(operator) = words.len().checked_sub(usize::from(is_negated) + 1) else { return };
         let range = start + words[operator].range.start..pattern.start;
         let not = if is_negated { "NOT " } else { "" };
         self.edits.push((start..start, format!("{not}regexp_like(")));
@@ -591,12 +519,6 @@ impl Walk<'_, '_> {
         let last = name.0.last()?.as_ident()?;
         Some(self.places.range(first.span).start..self.places.range(last.span).end)
     }
-}
-
-fn stream_of_cte(name: &Name, span: Span) -> Diagnostic {
-    Diagnostic::error("stream-of-query", span, format!("`{name}` is a CTE of this query and can't be read as a stream"))
-        .reason("STREAM reads the changes of a table; a CTE has none of its own")
-        .help("write STREAM before the tables that the CTE reads, and the CTE's bare name here")
 }
 
 fn lower_parts(parts: &[String]) -> Vec<String> {
