@@ -13,6 +13,7 @@ use sqlparser::parser::Parser;
 
 use super::cursor::{Cursor, Parse, quote};
 use super::statement::not_supported_yet;
+use super::token::TokenKind;
 use crate::definition::{ColumnDefinition, DatasetKind};
 use crate::diagnostic::Diagnostic;
 use crate::text::Spanned;
@@ -119,7 +120,7 @@ fn column_clause(
     } else if cursor.is_word(0, "REFERENCES") || cursor.are_words(&["FOREIGN", "KEY"]) {
         skip_clause(cursor)?;
         diagnostics.push(informational("REFERENCES", cursor, first));
-    } else if cursor.take_word("GENERATED") {
+    } else if cursor.is_word(0, "GENERATED") {
         skip_clause(cursor)?;
         let span = cursor.span_since(first);
         let is_identity = cursor.tokens()[first..cursor.at]
@@ -149,11 +150,11 @@ fn column_clause(
             diagnostics.push(not_supported_yet(collation.span, "a collation other than UTF8_BINARY"));
         }
     } else {
-        return Err(Box::new(
-            cursor
-                .expected("`,`, `)` or a clause of the column")
-                .help("behind the type stand NOT NULL, DEFAULT and COMMENT"),
-        ));
+        let help = match cursor.is_word(0, "CHECK") {
+            true => "a condition on rows is an expectation: `CONSTRAINT name EXPECT (condition)`",
+            false => "behind the type stand NOT NULL, DEFAULT and COMMENT",
+        };
+        return Err(Box::new(cursor.expected("`,`, `)` or a clause of the column").help(help)));
     }
     Ok(())
 }
@@ -180,25 +181,37 @@ fn ends_column(cursor: &Cursor<'_>) -> bool {
     cursor.is_symbol(0, ",") || cursor.is_symbol(0, ")")
 }
 
-/// Passes over a type; within `<…>` commas and clauses belong to it.
+/// Passes over a type: a word, its `(precision, scale)`, its `<…>`.
 fn skip_type(cursor: &mut Cursor<'_>) -> Parse<()> {
+    if cursor.kind(0) != Some(TokenKind::Word) || starts_column_clause(cursor) {
+        return Ok(());
+    }
+    cursor.at += 1;
+    if cursor.is_symbol(0, "(") {
+        cursor.parentheses()?;
+    }
+    if !cursor.is_symbol(0, "<") {
+        return Ok(());
+    }
+    let open = cursor.here();
     let mut depth = 0usize;
     while !cursor.is_at_end() {
-        if depth == 0 && (ends_column(cursor) || starts_column_clause(cursor)) {
-            break;
-        }
         match cursor.peek_str(0) {
             "<" => depth += 1,
-            ">" => depth = depth.saturating_sub(1),
+            ">" => depth -= 1,
             "(" => {
                 cursor.parentheses()?;
                 continue;
             }
+            ")" => break,
             _ => {}
         }
         cursor.at += 1;
+        if depth == 0 {
+            return Ok(());
+        }
     }
-    Ok(())
+    Err(Box::new(Diagnostic::error("syntax-error", open, "`<` is never closed").help("add the missing `>`")))
 }
 
 /// Passes over one clause, up to the next or the end of the column.

@@ -142,9 +142,13 @@ impl<'a> Cursor<'a> {
         match self.peek(0) {
             Some(token) if matches!(token.kind, TokenKind::Word | TokenKind::QuotedName) => {
                 let range = token.range.clone();
+                let is_bare = token.kind == TokenKind::Word;
                 self.at += 1;
                 let value = name_value(self.str_of(range.clone()));
                 let span = self.span_of(range);
+                if is_bare && !value.is_ascii() {
+                    return Err(Box::new(needs_backticks(span, &value)));
+                }
                 match value.is_empty() {
                     true => Err(Box::new(
                         Diagnostic::error("empty-name", span, format!("{what} is empty"))
@@ -234,6 +238,15 @@ impl<'a> Cursor<'a> {
 pub(super) fn too_many_parts(span: Span, count: usize) -> Diagnostic {
     Diagnostic::error("too-many-name-parts", span, format!("a name has at most three parts, this one has {count}"))
         .help("write `catalog.schema.table`; a part that holds a dot goes in backticks")
+}
+
+/// The error for a bare name like `größe`.
+pub(super) fn needs_backticks(span: Span, name: &str) -> Diagnostic {
+    Diagnostic::error("syntax-error", span, format!("the name `{name}` needs backticks"))
+        .condition("INVALID_IDENTIFIER")
+        .reason("without them a name holds letters of ASCII, digits and `_`")
+        .help("write it in backticks")
+        .edit(span, format!("`{name}`"))
 }
 
 /// Quotes a piece of the user's text for a message, cut if it is long.

@@ -3,7 +3,7 @@
 //! - `parameters.rs`: `${name}` replaced before anything else
 //! - `settings.rs`: flowbench.toml
 //! - `sql_file.rs`: a SQL file → statements; `SET` and `USE`
-//! - `statement.rs`: `CREATE …` up to the query; `columns.rs`: its column list
+//! - `statement.rs`: `CREATE …` up to the query; `columns.rs`, `clauses.rs`: its parts; `flow.rs`: `CREATE FLOW`
 //! - `query/`: a query → text for DataFusion over named inputs
 //! - `token.rs`, `cursor.rs`: SQL text → tokens, and the walk over them
 //! - `toml_file.rs`: definitions in TOML; `for_each.rs`: one table for several definitions
@@ -16,6 +16,8 @@ pub mod settings;
 pub mod sql_file;
 mod statement;
 mod columns;
+mod clauses;
+mod flow;
 pub mod query;
 mod cursor;
 mod token;

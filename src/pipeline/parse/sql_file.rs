@@ -11,7 +11,7 @@ use super::parameters::substitute;
 use super::statement::{Statement, parse_create};
 use super::token::{TokenKind, string_value, tokenize};
 use crate::definition::{Definition, FlowLimits, Scope};
-use crate::diagnostic::{Diagnostic, nearest};
+use crate::diagnostic::{Diagnostic, Edit, nearest};
 use crate::settings::Settings;
 use crate::text::{FileId, MappedText, SourceFile, Span};
 
@@ -95,6 +95,14 @@ impl FileReader<'_> {
         if !missing.is_empty() {
             // `${name}` still stands in the text; that it is no SQL has been said better already.
             statement.diagnostics.retain(|d| d.code != "syntax-error");
+        }
+        // An edit over a `${name}` would put its value into the file.
+        let parameters = parameter_spans(&raw);
+        for diagnostic in &mut statement.diagnostics {
+            let is_over = |edit: &Edit| parameters.iter().any(|p| edit.span.start < p.end && p.start < edit.span.end);
+            if diagnostic.edit.as_ref().is_some_and(is_over) {
+                diagnostic.edit = None;
+            }
         }
         self.diagnostics.extend(missing);
         self.diagnostics.append(&mut statement.diagnostics);
@@ -266,6 +274,12 @@ fn byte_size(text: &str) -> Option<u64> {
     number.checked_mul(1024_u64.pow(power))
 }
 
+fn parameter_spans(text: &MappedText) -> Vec<Span> {
+    let sql = text.as_str();
+    let ends = sql.match_indices("${").filter_map(|(start, _)| Some((start, start + sql[start..].find('}')? + 1)));
+    ends.map(|(start, end)| text.origin(start..end)).collect()
+}
+
 /// The error for a quote or comment that the statement ends in.
 fn unclosed(text: &MappedText) -> Option<Diagnostic> {
     let token = tokenize(text.as_str()).into_iter().find(|token| !token.is_closed)?;
@@ -290,7 +304,8 @@ fn unsupported_statement(cursor: &mut Cursor<'_>) -> Diagnostic {
         "APPLY" if cursor.is_word(1, "CHANGES") => {
             cursor.at += 2;
             return super::statement::not_supported_yet(cursor.span_since(0), "APPLY CHANGES INTO")
-                .reason("the legacy form of AUTO CDC; flowbench has append flows only so far");
+                .reason("it is the legacy form of AUTO CDC; flowbench has append flows so far")
+                .help("append the change events: `CREATE FLOW name AS INSERT INTO table BY NAME SELECT …`");
         }
         "INSERT" | "DROP" | "ALTER" | "REFRESH" | "SET" | "TRUNCATE" if cursor.kind(1) == Some(TokenKind::Word) => {
             cursor.at += 2;

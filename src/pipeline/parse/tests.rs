@@ -12,7 +12,7 @@ use crate::definition::{ColumnDefinition, Definition, FlowLimits};
 use crate::diagnostic::{self, Diagnostic};
 use crate::query::{InputSource, Query, ReadOption};
 use crate::settings::{Channel, ConfigurationValue, Limits, Mode, Settings};
-use crate::text::{FileId, SourceFile, Span, Spanned, line_column};
+use crate::text::{FileId, MappedText, SourceFile, Span, Spanned, line_column};
 
 fn settings() -> Settings {
     let span = Span::new(FileId(0), 0..0);
@@ -29,7 +29,8 @@ fn settings() -> Settings {
         configuration: BTreeMap::from([
             ("root".to_string(), ConfigurationValue::Text("/Volumes/gc".to_string())),
             ("begin_year".to_string(), ConfigurationValue::Text("2025".to_string())),
-            ("source".to_string(), ConfigurationValue::Text("raw_événements".to_string())),
+            ("source".to_string(), ConfigurationValue::Text("raw_events".to_string())),
+            ("odd".to_string(), ConfigurationValue::Text("événements bruts".to_string())),
             ("years".to_string(), ConfigurationValue::List(vec!["2024".to_string(), "2023".to_string()])),
         ]),
         paths: Vec::new(),
@@ -94,7 +95,8 @@ fn dump(text: &str, definitions: &[Definition], diagnostics: &[Diagnostic]) -> S
                 let place = line_column(text, dataset.name.span.start);
                 let scope = dataset.scope.catalog.clone().map_or(String::new(), |catalog| format!("{catalog}."));
                 let scope = format!("{scope}{}", dataset.scope.schema);
-                writeln!(out, "{place} {private}{} {} in {scope}{live}", dataset.kind.words(), dataset.name.value).unwrap();
+                writeln!(out, "{place} {private}{} {} in {scope}{live}", dataset.kind.words(), dataset.name.value)
+                    .unwrap();
                 dataset.columns.iter().for_each(|column| dump_column(&mut out, column));
                 if let Some(comment) = &dataset.comment {
                     writeln!(out, "  comment {comment:?}").unwrap();
@@ -220,7 +222,8 @@ fn check_definitions(text: &str, definitions: &[Definition]) {
 
 #[test]
 fn deep_nesting_is_refused_without_overflowing_the_stack() {
-    let deep = |open: &str, middle: &str, close: &str| format!("{}{middle}{}", open.repeat(20_000), close.repeat(20_000));
+    let deep =
+        |open: &str, middle: &str, close: &str| format!("{}{middle}{}", open.repeat(20_000), close.repeat(20_000));
     for expression in [
         deep("(", "1", ")"),
         deep("abs(", "1", ")"),
@@ -256,9 +259,46 @@ fn as_many_operators_as_allowed_are_read() {
 
 /// Pieces that meet in broken files.
 const PIECES: [&str; 40] = [
-    "CREATE", "OR REFRESH", "STREAMING TABLE", "MATERIALIZED VIEW", "FLOW", "AS", "SELECT", "*", "FROM", "STREAM", "(",
-    ")", ",", ";", "read_files", "'a", "'", "\"b\"", "`", "é", "=>", "${root}", "${", "}", "--", "\n", "/*", "*/", "WITH",
-    "_metadata", ".", "INTERVAL", "'1 hour'", "INSERT INTO", "BY NAME", "LIVE.t", "EXCEPT", "\\", "1.5", "EXPECT",
+    "CREATE",
+    "OR REFRESH",
+    "STREAMING TABLE",
+    "MATERIALIZED VIEW",
+    "FLOW",
+    "AS",
+    "SELECT",
+    "*",
+    "FROM",
+    "STREAM",
+    "(",
+    ")",
+    ",",
+    ";",
+    "read_files",
+    "'a",
+    "'",
+    "\"b\"",
+    "`",
+    "é",
+    "=>",
+    "${root}",
+    "${",
+    "}",
+    "--",
+    "\n",
+    "/*",
+    "*/",
+    "WITH",
+    "_metadata",
+    ".",
+    "INTERVAL",
+    "'1 hour'",
+    "INSERT INTO",
+    "BY NAME",
+    "LIVE.t",
+    "EXCEPT",
+    "\\",
+    "1.5",
+    "EXPECT",
 ];
 
 proptest! {
@@ -293,5 +333,8 @@ proptest! {
         let (definitions, diagnostics) = read(&text);
         check_spans(&text, &diagnostics);
         check_definitions(&text, &definitions);
+        let (query, diagnostics) = super::query(&MappedText::from_file(FileId(0), &text, 0..text.len()));
+        check_spans(&text, &diagnostics);
+        prop_assert!(query.is_some() || diagnostics.iter().any(Diagnostic::is_error));
     }
 }

@@ -1,8 +1,9 @@
 //! The text of a query → what DataFusion can plan, over named inputs.
 //!
-//! - `inputs.rs`: `STREAM …`, `read_files(…)` and their options, which sqlparser doesn't know, are taken out
-//!   of the tokens; string literals and intervals become what DataFusion reads
-//! - `relations.rs`: what is left parses; every relation that is no CTE becomes an input too
+//! - `inputs.rs`: `STREAM …` and `read_files(…)`, which sqlparser doesn't know, are taken out of the tokens;
+//!   `calls.rs`: their arguments; strings and intervals (`intervals.rs`) become what DataFusion reads
+//! - `relations.rs`: what is left parses; every relation that is no CTE becomes an input too;
+//!   `checks.rs`: what can't stand in a query
 //! - `places.rs`: sqlparser's lines and columns → bytes
 //!
 //! Every step rewrites a [`MappedText`], so errors point at the user's own text whatever was replaced.
@@ -19,8 +20,11 @@ use crate::query::Query;
 use crate::text::MappedText;
 
 mod inputs;
-mod places;
+mod calls;
+mod intervals;
 mod relations;
+mod checks;
+mod places;
 
 pub(super) use inputs::strip_live;
 use places::Places;
@@ -63,7 +67,10 @@ pub fn query(text: &MappedText) -> (Option<Query>, Vec<Diagnostic>) {
     let parsed = match parse(&taken.sql) {
         Ok(parsed) => parsed,
         Err(error) => {
-            diagnostics.push(*error);
+            // What was refused by name before may be what sqlparser stumbles over.
+            if !diagnostics.iter().any(|d| d.code == "not-supported-yet" && d.is_error()) {
+                diagnostics.push(*error);
+            }
             return (None, diagnostics);
         }
     };
@@ -74,7 +81,8 @@ pub fn query(text: &MappedText) -> (Option<Query>, Vec<Diagnostic>) {
 /// Comments become blanks.
 pub(super) fn without_comments(text: &MappedText) -> MappedText {
     let comments = tokenize(text.as_str()).into_iter().filter(|token| token.kind == TokenKind::Comment);
-    text.replaced(&comments.map(|token| (token.range, " ".to_string())).collect::<Vec<_>>())
+    let edits: Vec<_> = comments.map(|token| (token.range, " ".to_string())).collect();
+    if edits.is_empty() { text.clone() } else { text.replaced(&edits) }
 }
 
 /// A query starts with SELECT, WITH, VALUES or a parenthesis; anything else gets a better answer than
@@ -254,11 +262,20 @@ fn syntax_error(sql: &MappedText, error: &ParserError) -> Box<Diagnostic> {
     let is_end = token.is_none();
     let end = text.trim_end().len();
     let range = token.unwrap_or(end..end);
+    // This one message points at the token behind the one it means.
+    let (range, is_end) = match message.strip_prefix("Expected an expression, found: ") {
+        Some(word) => match text[..range.start].rfind(word) {
+            Some(start) => (start..start + word.len(), false),
+            None => (range, is_end),
+        },
+        None => (range, is_end),
+    };
+    let message = message.replace("Expected an expression, found", "Expected: an expression, found");
     let wanted = message.strip_prefix("Expected: ").and_then(|rest| rest.rsplit_once(", found: ")).map(|(w, _)| w);
     let found =
         if is_end { "the query ends here".to_string() } else { format!("found {}", quote(&text[range.clone()])) };
     let what = match wanted {
-        Some("an expression") if !is_end => format!("expected an expression, {found}"),
+        Some(wanted) if !wanted.contains(char::is_lowercase) => format!("expected `{wanted}`, {found}"),
         Some(wanted) => format!("expected {}, {found}", wanted.trim_end_matches('.')),
         None => lower_first(message.trim_start_matches("sql parser error: ")),
     };
@@ -268,6 +285,8 @@ fn syntax_error(sql: &MappedText, error: &ParserError) -> Box<Diagnostic> {
         before.rsplit(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or("").to_ascii_uppercase();
     let help = if before.ends_with(',') {
         Some("remove the comma before it".to_string())
+    } else if wanted == Some(")") && !is_end {
+        Some("a `(` before it is not closed".to_string())
     } else if is_end && message.contains("found: EOF") && before.matches('(').count() > before.matches(')').count() {
         Some("a `(` is not closed".to_string())
     } else if word_before == "SELECT" {
@@ -292,4 +311,53 @@ fn is_reserved(word: &str) -> bool {
 fn lower_first(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or_else(String::new, |first| first.to_lowercase().chain(chars).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::{FileId, Span};
+
+    fn read(sql: &str) -> (Option<Query>, Vec<Diagnostic>) {
+        query(&MappedText::from_file(FileId(0), sql, 0..sql.len()))
+    }
+
+    #[test]
+    fn layout_and_comments_are_no_change_of_the_definition() {
+        let folded = |sql: &str| read(sql).0.unwrap().fingerprint_text;
+        let text = folded("SELECT a.b, f( x ) FROM STREAM t WHERE c = 'A  b'");
+        assert_eq!(text, "SELECT a.b, f (x) FROM STREAM t WHERE c = 'A  b'");
+        assert_eq!(folded("SELECT a.b,f(x)\n  FROM STREAM t -- note\n WHERE c='A  b';"), text);
+        assert_ne!(folded("SELECT a.b, f(x) FROM STREAM t WHERE c = 'A b'"), text);
+        assert_ne!(folded("SELECT a.b, f(x) FROM t WHERE c = 'A  b'"), text);
+    }
+
+    #[test]
+    fn places_in_the_rewritten_text_lead_back_to_the_users() {
+        let sql =
+            "SELECT o.nam, 'é' FROM STREAM(LIVE.orders) AS o, read_files('x') f, sales.items WHERE items.colum > 1";
+        let query = read(sql).0.unwrap();
+        let text = query.sql.as_str();
+        for (rewritten, written) in [
+            ("o.nam", "o.nam"),
+            ("__input_0", "STREAM(LIVE.orders)"),
+            ("__input_1", "read_files('x')"),
+            ("__input_2 AS items", "sales.items"),
+            ("items.colum", "items.colum"),
+        ] {
+            let (at, start) = (text.find(rewritten).unwrap(), sql.find(written).unwrap());
+            let span = Span::new(FileId(0), start..start + written.len());
+            assert_eq!(query.sql.origin(at..at + rewritten.len()), span, "{rewritten} in {text}");
+        }
+    }
+
+    #[test]
+    fn one_query_is_wanted() {
+        let code = |sql: &str| read(sql).1[0].code;
+        assert_eq!(code("SELECT 1; SELECT 2"), "several-statements");
+        assert_eq!(code("DROP TABLE t"), "not-a-query");
+        assert_eq!(code(""), "syntax-error");
+        assert_eq!(code("SELECT 1 FROM t SELECT 2"), "syntax-error");
+        assert_eq!(read("SELECT 1 AS x;").1, []);
+    }
 }

@@ -13,18 +13,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{ControlFlow, Range};
 
 use sqlparser::ast::{
-    self, Expr, Ident, ObjectName, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, TableAlias, TableFactor,
+    self, Expr, Ident, ObjectName, SelectItem, SelectItemQualifiedWildcardKind, Spanned as _, TableAlias, TableFactor,
     Visit, Visitor, WildcardAdditionalOptions,
 };
 
 use super::super::cursor::too_many_parts;
 use super::super::statement::not_supported_yet;
+use super::checks::stream_of_cte;
 use super::inputs::{TakenInput, strip_live};
 use super::places::Places;
-use crate::diagnostic::{Diagnostic, nearest};
+use crate::diagnostic::Diagnostic;
 use crate::name::Name;
 use crate::query::{Input, InputSource};
-use crate::text::MappedText;
+use crate::text::{MappedText, Span};
 
 /// Replaces the relations of `query`, the syntax tree of `sql`.
 pub(super) fn take_relations(
@@ -52,8 +53,8 @@ pub(super) fn take_relations(
     walk.hide_metadata();
     walk.name_fields();
     let mut edits = walk.edits;
-    // Sorted, and without those that lie in another one's range.
-    edits.sort_by_key(|(range, _)| (range.start, std::cmp::Reverse(range.end)));
+    // Sorted, and without what was found twice.
+    edits.sort_by_key(|(range, _)| (range.start, range.end));
     let mut end = 0;
     edits.retain(|(range, _)| {
         let is_free = range.start >= end;
@@ -90,9 +91,9 @@ struct Wildcard {
     lists_metadata: bool,
 }
 
-struct Walk<'a, 'd> {
-    sql: &'a MappedText,
-    places: Places<'a>,
+pub(super) struct Walk<'a, 'd> {
+    pub sql: &'a MappedText,
+    pub places: Places<'a>,
     inputs: Vec<TakenInput>,
     scopes: Vec<Scope>,
     selects: Vec<Select>,
@@ -106,7 +107,7 @@ struct Walk<'a, 'd> {
     /// Uses of `_metadata`, with the qualifier if there is one.
     metadata: Vec<Option<String>>,
     edits: Vec<(Range<usize>, String)>,
-    diagnostics: &'d mut Vec<Diagnostic>,
+    pub diagnostics: &'d mut Vec<Diagnostic>,
 }
 
 const METADATA: &str = "_metadata";
@@ -114,14 +115,14 @@ const METADATA: &str = "_metadata";
 /// Table functions that DataFusion has under Spark's name.
 const TABLE_FUNCTIONS: [&str; 2] = ["range", "generate_series"];
 
+const OTHER_RELATIONS: &str = "behind FROM stand tables, subqueries and calls of `read_files`";
+
 impl Visitor for Walk<'_, '_> {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &ast::Query) -> ControlFlow<()> {
-        if let Some(scope) = self.scopes.last_mut() {
-            if let Some(i) = scope.queries.iter().position(|cte| std::ptr::eq(*cte, query)) {
-                scope.visible = i + usize::from(scope.is_recursive);
-            }
+        if let Some((scope, i)) = self.definition_of(query) {
+            scope.visible = i + usize::from(scope.is_recursive);
         }
         let ctes = query.with.iter().flat_map(|with| &with.cte_tables);
         self.scopes.push(Scope {
@@ -136,10 +137,8 @@ impl Visitor for Walk<'_, '_> {
 
     fn post_visit_query(&mut self, query: &ast::Query) -> ControlFlow<()> {
         self.scopes.pop();
-        if let Some(scope) = self.scopes.last_mut() {
-            if let Some(i) = scope.queries.iter().position(|cte| std::ptr::eq(*cte, query)) {
-                scope.visible = i + 1;
-            }
+        if let Some((scope, i)) = self.definition_of(query) {
+            scope.visible = i + 1;
         }
         ControlFlow::Continue(())
     }
@@ -197,7 +196,7 @@ impl Visitor for Walk<'_, '_> {
                 }
                 self.add_column_path(&idents.iter().collect::<Vec<_>>());
             }
-            Expr::CompoundFieldAccess { .. } | Expr::JsonAccess { .. } => {}
+            Expr::RLike { negated, expr, pattern, .. } => self.regular_expression(*negated, expr, pattern),
             _ => {}
         }
         ControlFlow::Continue(())
@@ -205,6 +204,13 @@ impl Visitor for Walk<'_, '_> {
 }
 
 impl Walk<'_, '_> {
+    /// If `query` defines a CTE of the innermost scope: that scope and the CTE's index.
+    fn definition_of(&mut self, query: &ast::Query) -> Option<(&mut Scope, usize)> {
+        let scope = self.scopes.last_mut()?;
+        let i = scope.queries.iter().position(|cte| std::ptr::eq(*cte, query))?;
+        Some((scope, i))
+    }
+
     fn is_cte(&self, name: &str) -> bool {
         let name = name.to_lowercase();
         self.scopes.iter().any(|scope| scope.names[..scope.visible.min(scope.names.len())].contains(&name))
@@ -214,15 +220,24 @@ impl Walk<'_, '_> {
         match factor {
             TableFactor::Table { name, alias, args, version, sample, with_hints, json_path, .. } => {
                 let Some(range) = self.name_range(name) else { return };
-                let span = self.sql.origin(range.clone());
-                if version.is_some() {
+                if let Some(version) = version {
+                    let word = if version.to_string().to_ascii_uppercase().contains("VERSION") {
+                        "VERSION"
+                    } else {
+                        "TIMESTAMP"
+                    };
+                    let span = self.span_of_word(word, range.end);
                     self.diagnostics.push(
-                        not_supported_yet(span, "time travel in a query")
+                        not_supported_yet(span, &format!("{word} AS OF"))
+                            .reason("a query reads a table as it is when its flow starts")
                             .help("remove it; `flowbench show NAME --at-version N` shows an older version"),
                     );
                 }
                 if sample.is_some() || !with_hints.is_empty() || json_path.is_some() {
-                    self.diagnostics.push(not_supported_yet(span, "TABLESAMPLE").help("remove it"));
+                    let span = self.span_of_word("TABLESAMPLE", range.end);
+                    self.diagnostics.push(
+                        not_supported_yet(span, "TABLESAMPLE").help("remove it, or filter with `WHERE rand() < 0.1`"),
+                    );
                 }
                 match args {
                     Some(_) => self.table_function(name, range, alias.as_ref()),
@@ -230,32 +245,32 @@ impl Walk<'_, '_> {
                 }
             }
             TableFactor::Derived { .. } | TableFactor::NestedJoin { .. } | TableFactor::UNNEST { .. } => {}
-            TableFactor::Pivot { alias, .. } | TableFactor::Unpivot { alias, .. } => {
-                let what = if matches!(factor, TableFactor::Pivot { .. }) { "PIVOT" } else { "UNPIVOT" };
-                self.unsupported_relation(what, alias.as_ref(), "write one aggregate with FILTER (WHERE …) a column");
+            TableFactor::Pivot { .. } => {
+                self.unsupported_relation("PIVOT", "write one aggregate a column: `sum(x) FILTER (WHERE k = 'a') AS a`")
+            }
+            TableFactor::Unpivot { .. } => {
+                self.unsupported_relation("UNPIVOT", "write one SELECT a column with UNION ALL")
             }
             TableFactor::Function { name, .. } => {
                 let Some(range) = self.name_range(name) else { return };
                 self.unknown_table_function(name, range);
             }
-            _ => self.unsupported_relation(
-                "this kind of relation",
-                None,
-                "write a table, a call of `read_files` or a subquery",
-            ),
+            TableFactor::TableFunction { .. } => self.unsupported_relation("TABLE", OTHER_RELATIONS),
+            TableFactor::JsonTable { .. } => self.unsupported_relation("JSON_TABLE", OTHER_RELATIONS),
+            TableFactor::OpenJsonTable { .. } => self.unsupported_relation("OPENJSON", OTHER_RELATIONS),
+            TableFactor::MatchRecognize { .. } => self.unsupported_relation("MATCH_RECOGNIZE", OTHER_RELATIONS),
+            TableFactor::XmlTable { .. } => self.unsupported_relation("XMLTABLE", OTHER_RELATIONS),
+            TableFactor::SemanticView { .. } => self.unsupported_relation("SEMANTIC_VIEW", OTHER_RELATIONS),
         }
     }
 
-    fn unsupported_relation(&mut self, what: &str, alias: Option<&TableAlias>, help: &str) {
-        let range = alias.map_or(0..self.sql.as_str().trim_end().len(), |alias| self.places.range(alias.name.span));
-        self.diagnostics.push(
-            Diagnostic::error(
-                "unsupported-relation",
-                self.sql.origin(range),
-                format!("{what} is not allowed in a pipeline"),
-            )
-            .help(help),
-        );
+    /// The first `word` at or behind `from`; the whole query if there is none.
+    pub(super) fn span_of_word(&self, word: &str, from: usize) -> Span {
+        let text = self.sql.as_str();
+        let found = super::tokenize(text)
+            .into_iter()
+            .find(|token| token.range.start >= from && text[token.range.clone()].eq_ignore_ascii_case(word));
+        self.sql.origin(found.map_or(0..text.trim_end().len(), |token| token.range))
     }
 
     /// A table by its name: a CTE, a placeholder for what was taken out before, or a dataset.
@@ -266,10 +281,17 @@ impl Walk<'_, '_> {
         if let [only] = idents.as_slice() {
             if let Some(i) = self.inputs.iter().position(|taken| taken.input.name == only.value) {
                 let own = self.inputs[i].alias.clone();
-                if let (None, Some(own)) = (&qualifier, &own) {
-                    self.edits.push((range.end..range.end, format!(" AS {own}")));
-                    if let InputSource::Table(name) = &self.inputs[i].input.source {
-                        self.qualified.push((lower_parts(&name.parts), own.clone()));
+                if let InputSource::Table(name) = &self.inputs[i].input.source {
+                    let (name, span) = (name.clone(), self.inputs[i].input.span);
+                    if name.parts.len() == 1 && self.is_cte(name.last()) {
+                        self.diagnostics.push(stream_of_cte(&name, span));
+                    }
+                    if let (None, Some(own)) = (&qualifier, &own) {
+                        self.edits.push((range.end..range.end, format!(" AS {own}")));
+                        let parts = lower_parts(&name.parts);
+                        self.qualified
+                            .push((std::iter::once("live".to_string()).chain(parts.clone()).collect(), own.clone()));
+                        self.qualified.push((parts, own.clone()));
                     }
                 }
                 let own_bare = own.map(|own| own.trim_matches('`').to_lowercase());
@@ -340,21 +362,6 @@ impl Walk<'_, '_> {
                 }
             }
         }
-    }
-
-    fn unknown_table_function(&mut self, name: &ObjectName, range: Range<usize>) {
-        let (span, written) = (self.sql.origin(range), name.to_string());
-        let lower = written.to_lowercase();
-        let error =
-            Diagnostic::error("unknown-table-function", span, format!("there is no table function `{written}`"));
-        let known = ["read_files", "read_stream", "range", "generate_series"];
-        self.diagnostics.push(match nearest(&lower, known) {
-            Some(near) => error.help(format!("did you mean `{near}`?")).edit(span, near),
-            None if lower.contains("explode") => {
-                error.help(format!("write it in the SELECT list: `SELECT {lower}(…) AS item`"))
-            }
-            None => error.help("behind FROM stand tables, subqueries, `read_files(…)` and `range(…)`"),
-        });
     }
 
     /// The names a SELECT's relations give their columns, and which of its relations are inputs.
@@ -454,7 +461,14 @@ impl Walk<'_, '_> {
         for select in &self.selects {
             for (idents, end) in &select.paths {
                 let [first, .., last] = idents.as_slice() else { continue };
-                let is_column = idents.len() == 2 && select.qualifiers.contains(&first.value.to_lowercase());
+                let qualifier = first.value.to_lowercase();
+                let is_qualifier = select.qualifiers.contains(&qualifier)
+                    || select
+                        .relations
+                        .iter()
+                        .filter_map(|start| self.relations.get(start))
+                        .any(|(_, own)| own.as_ref() == Some(&qualifier));
+                let is_column = idents.len() == 2 && is_qualifier;
                 let is_shortened = self.column_paths.iter().any(|(path, ranges)| {
                     ranges[0] == self.places.range(first.span)
                         && self
@@ -470,41 +484,34 @@ impl Walk<'_, '_> {
         }
     }
 
-    fn check_query(&mut self, query: &ast::Query) {
-        let whole = || self.sql.origin(0..self.sql.as_str().trim_end().len());
-        if let SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_) = query.body.as_ref() {
-            let error = Diagnostic::error("not-a-query", whole(), "a statement that changes rows is not a query")
-                .help("write what the dataset holds as a SELECT");
-            self.diagnostics.push(error);
-        }
-        if let SetExpr::Table(_) = query.body.as_ref() {
-            let error = Diagnostic::error("not-a-query", whole(), "`TABLE name` is not supported as a query")
-                .help("write `SELECT * FROM name`");
-            self.diagnostics.push(error);
-        }
-        if !query.pipe_operators.is_empty() {
-            let error = not_supported_yet(whole(), "the pipe operator `|>`").help("write the query with SELECT");
-            self.diagnostics.push(error);
-        }
-    }
-
-    fn check_select(&mut self, select: &ast::Select) {
-        let select_span = self.sql.origin(self.places.range(select.select_token.0.span));
-        let mut refuse = |what: &str, help: &str| {
-            self.diagnostics.push(not_supported_yet(select_span, what).help(help));
+    /// `x RLIKE p` → `regexp_like(x, p)`, which DataFusion has.
+    fn regular_expression(&mut self, is_negated: bool, value: &Expr, pattern: &Expr) {
+        let start = match value {
+            Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Function(_) => {
+                Some(self.places.range(value.span()).start)
+            }
+            _ => None,
         };
-        if !select.lateral_views.is_empty() {
-            refuse(
-                "LATERAL VIEW",
-                "write the generator in the SELECT list of a subquery: `SELECT explode(items) AS item FROM …`",
-            );
-        }
-        if !select.cluster_by.is_empty() || !select.distribute_by.is_empty() || !select.sort_by.is_empty() {
-            refuse("CLUSTER BY, DISTRIBUTE BY or SORT BY in a query", "remove it; rows of a table have no order");
-        }
-        if select.into.is_some() {
-            refuse("SELECT INTO", "write `CREATE MATERIALIZED VIEW name AS SELECT …`");
-        }
+        let end = match pattern {
+            Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Value(_) => {
+                Some(self.places.range(pattern.span()))
+            }
+            _ => None,
+        };
+        let (Some(start), Some(pattern)) = (start, end) else {
+            let span = self.span_of_word("RLIKE", start.unwrap_or(0));
+            self.diagnostics
+                .push(not_supported_yet(span, "this use of RLIKE").help("write `regexp_like(value, pattern)`"));
+            return;
+        };
+        let between = self.sql.as_str().get(start..pattern.start).unwrap_or_default();
+        let words = super::tokenize(between);
+        let Some(operator) = words.len().checked_sub(usize::from(is_negated) + 1) else { return };
+        let range = start + words[operator].range.start..pattern.start;
+        let not = if is_negated { "NOT " } else { "" };
+        self.edits.push((start..start, format!("{not}regexp_like(")));
+        self.edits.push((range, ", ".to_string()));
+        self.edits.push((pattern.end..pattern.end, ")".to_string()));
     }
 
     fn name_range(&self, name: &ObjectName) -> Option<Range<usize>> {
