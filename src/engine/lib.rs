@@ -4,3 +4,4 @@
 //! The only user of DataFusion, Delta, SQLite and the file system.
 
 pub mod error;
+pub mod table;
