@@ -4,3 +4,5 @@
 //! The only user of DataFusion, Delta, SQLite and the file system.
 
 pub mod error;
+pub mod functions;
+pub mod session;
