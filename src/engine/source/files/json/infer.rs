@@ -97,6 +97,11 @@ impl Inference {
         Ok(Inference { config, times, lenient, root: Members::new(), records: 0, corrupt: 0 })
     }
 
+    /// How records are looked at.
+    pub fn config(&self) -> &InferenceConfig {
+        &self.config
+    }
+
     /// Looks at a file's bytes, or at a part that starts and ends with a record.
     pub fn observe(&mut self, bytes: &[u8]) {
         if self.config.multi_line {

@@ -65,17 +65,17 @@ pub fn read_value(column: &mut Column, cursor: &mut Cursor, context: &mut Contex
         }
         (Values::Int64(values), b'-' | b'0'..=b'9') => match integer(cursor)? {
             Some(value) => values.push(value),
-            None => return Ok(misfit(column)),
+            None => return Ok(misfit(column, context)),
         },
         (Values::Float64(values), b'-' | b'0'..=b'9') => match double(cursor)? {
             Some(value) => values.push(value),
-            None => return Ok(misfit(column)),
+            None => return Ok(misfit(column, context)),
         },
         (Values::Timestamp { values, zone: Some(_) }, b'"') => {
             let text = cursor.string()?;
             match context.times.timestamp(text.bytes(&mut context.scratch)) {
                 Some(us) => values.push(us),
-                None => return Ok(misfit(column)),
+                None => return Ok(misfit(column, context)),
             }
         }
         (Values::Struct(values), b'{') => {
@@ -163,7 +163,7 @@ fn read_other(column: &mut Column, cursor: &mut Cursor, context: &mut Context) -
         }
     };
     if !fits {
-        return Ok(misfit(column));
+        return Ok(misfit(column, context));
     }
     column.nulls.append_non_null();
     Ok(Fit::Fits)
@@ -242,9 +242,6 @@ pub fn read_object(
 /// Takes note of a value, or of an object's members, that fits no column.
 #[cold]
 fn rescue(members: &mut Vec<u8>, raw_key: &[u8], fit: Fit, value: &[u8], context: &mut Context) {
-    if fit == Fit::Misfit {
-        context.counts.misfits += 1;
-    }
     if !context.rescues {
         return;
     }
@@ -305,8 +302,9 @@ fn read_map(keys: &mut Bytes, values: &mut List, cursor: &mut Cursor, context: &
 }
 
 #[cold]
-fn misfit(column: &mut Column) -> Fit {
+fn misfit(column: &mut Column, context: &mut Context) -> Fit {
     column.append_null();
+    context.counts.misfits += 1;
     Fit::Misfit
 }
 
