@@ -331,6 +331,9 @@ fn lenient_forms_and_words_for_numbers_are_read_if_allowed() {
     assert_eq!(doubles.value(4), -1.0);
     assert_eq!(value_at(&batch.columns[0], 1), json!("NaN"));
     assert_eq!(stats.corrupt, 1);
+    let options = JsonOptions { allow_non_numeric_numbers: true, ..JsonOptions::default() };
+    let (batch, ..) = decode(DecoderConfig { options, ..config(fields()) }, br#"{"x":[NaN,"y"]}"#);
+    assert_eq!(rescued_text(&batch, 0), r#"{"x":"[NaN,\"y\"]","_file_path":"/data/f.json"}"#);
 
     let (_, stats, _) = decode(config(fields()), text);
     assert_eq!(stats.corrupt, 5);
