@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
 use arrow::error::ArrowError;
-use pipeline::read_files::{JsonOptions, ParseMode};
+use pipeline::read_files::{JsonOptions, ParseMode, ReadFiles};
 
 use super::column::{Struct, Values, nullable};
 use super::cursor::{Corrupt, Cursor};
@@ -49,6 +49,29 @@ pub struct DecoderConfig {
     pub batch_rows_max: usize,
 }
 
+/// What Spark calls the column of corrupt records, unless `columnNameOfCorruptRecord` says otherwise.
+const CORRUPT_RECORD: &str = "_corrupt_record";
+
+impl DecoderConfig {
+    /// The configuration that a `read_files` call asks for, with the schema found for it.
+    pub fn new(read_files: &ReadFiles, schema: SchemaRef, batch_rows_max: usize) -> DecoderConfig {
+        let corrupt_column = read_files.corrupt_record_column.as_deref().unwrap_or(CORRUPT_RECORD);
+        DecoderConfig {
+            rescue: read_files.rescued_data_column.is_some(),
+            corrupt_column: schema.index_of(corrupt_column).ok(),
+            schema,
+            parse_mode: read_files.parse_mode,
+            reader_case_sensitive: read_files.reader_case_sensitive,
+            multi_line: read_files.multi_line,
+            time_zone: read_files.time_zone.clone(),
+            timestamp_format: read_files.timestamp_format.clone(),
+            date_format: read_files.date_format.clone(),
+            options: read_files.json.clone(),
+            batch_rows_max,
+        }
+    }
+}
+
 /// Rows as columns.
 #[derive(Debug, Clone)]
 pub struct DecodedBatch {
@@ -86,7 +109,6 @@ pub struct Decoder {
     corrupt_column: Option<usize>,
     parse_mode: ParseMode,
     multi_line: bool,
-    allows_non_numeric: bool,
     lenient: Option<Lenient>,
     batch_rows_max: usize,
     context: Context,
@@ -122,13 +144,13 @@ impl Decoder {
             corrupt_column: config.corrupt_column,
             parse_mode: config.parse_mode,
             multi_line: config.multi_line,
-            allows_non_numeric: config.options.allow_non_numeric_numbers,
             lenient: Lenient::new(&config.options),
             batch_rows_max: config.batch_rows_max.max(1),
             context: Context {
                 times,
                 rescues: config.rescue,
                 is_case_sensitive: config.reader_case_sensitive,
+                allows_non_numeric: config.options.allow_non_numeric_numbers,
                 members: Vec::new(),
                 scratch: Vec::new(),
                 record: 0,
@@ -246,7 +268,7 @@ impl Decoder {
         let counts_before = self.context.counts;
         self.context.record += 1;
         let result = text.and_then(|text| {
-            let mut cursor = Cursor::new(&text, self.allows_non_numeric);
+            let mut cursor = Cursor::new(&text, self.context.allows_non_numeric);
             cursor.each_row(self.multi_line, |cursor| self.read_row(cursor))?;
             cursor.end()
         });
@@ -323,7 +345,7 @@ impl Decoder {
         if self.corrupt_column.is_none() {
             let mut json = Vec::new();
             append_json_string(&mut json, text.as_bytes());
-            append_member(&mut members, b"_corrupt_record", &json);
+            append_member(&mut members, CORRUPT_RECORD.as_bytes(), &json);
         }
         if let Some(rescued) = &mut self.rescued {
             rescued.append(&members, &self.file_member);

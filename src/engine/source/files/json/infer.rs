@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Fields, Schema, TimeUnit};
-use pipeline::read_files::JsonOptions;
+use pipeline::read_files::{JsonOptions, ReadFiles};
 
 use super::cursor::{Corrupt, Cursor};
 use super::keys::{Keys, Match, name_of};
@@ -35,6 +35,20 @@ pub struct InferenceConfig {
     /// For `infer_timestamp`.
     pub timestamp_format: Option<String>,
     pub options: JsonOptions,
+}
+
+impl InferenceConfig {
+    /// The configuration that a `read_files` call asks for.
+    pub fn new(read_files: &ReadFiles) -> InferenceConfig {
+        InferenceConfig {
+            infer_column_types: read_files.infer_column_types,
+            reader_case_sensitive: read_files.reader_case_sensitive,
+            multi_line: read_files.multi_line,
+            time_zone: read_files.time_zone.clone(),
+            timestamp_format: read_files.timestamp_format.clone(),
+            options: read_files.json.clone(),
+        }
+    }
 }
 
 /// What was seen so far.
@@ -95,6 +109,11 @@ impl Inference {
         let times = TimeFormat::new(&config.time_zone, config.timestamp_format.as_deref(), None)?;
         let lenient = Lenient::new(&config.options);
         Ok(Inference { config, times, lenient, root: Members::new(), records: 0, corrupt: 0 })
+    }
+
+    /// How records are looked at.
+    pub fn config(&self) -> &InferenceConfig {
+        &self.config
     }
 
     /// Looks at a file's bytes, or at a part that starts and ends with a record.
@@ -187,7 +206,7 @@ impl Observer<'_> {
             loop {
                 let position = match object.keys.read(cursor, &mut prediction, true)? {
                     Match::Column(position) => position,
-                    Match::Unknown { raw } | Match::OtherCase { raw } => object.add(name_of(raw)),
+                    Match::Unknown { raw, .. } | Match::OtherCase { raw } => object.add(name_of(raw)),
                 };
                 let member = &mut object.members[position];
                 member.count += 1;
@@ -269,14 +288,14 @@ impl Members {
     }
 
     fn add(&mut self, name: String) -> usize {
-        self.keys.add(&name);
+        self.keys.add_column(&name);
         self.members.push(Member { name, count: 0, shape: Shape::default() });
         self.members.len() - 1
     }
 
     fn merge(&mut self, other: Members) {
         for member in other.members {
-            let position = match self.keys.position(&member.name) {
+            let position = match self.keys.column(&member.name) {
                 Some(position) => position,
                 None => self.add(member.name),
             };

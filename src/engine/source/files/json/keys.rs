@@ -1,26 +1,26 @@
 //! Finds the column of an object's key, and counts the keys that have none.
 //!
 //! Records of one source mostly have the same keys in the same order, so the key that came after the last one in
-//! the record before is tried first, as bytes: `"name":` is compared in one go, quotes and colon included.
+//! the record before is tried first, as bytes: `"name":` is compared in one go, quotes and colon included. Keys
+//! without a column are predicted alike, so that reading few columns of wide records is fast.
 
 use std::collections::{BTreeMap, HashMap};
 
 use super::cursor::{Corrupt, Cursor, Text};
 use super::rescue::append_json_string;
 
-/// At most so many distinct unknown keys are remembered for each object; the rest only as a sum.
+/// At most so many keys that aren't the columns' own are remembered for each object type; of the rest only the sum.
 const UNKNOWN_KEYS_MAX: usize = 1000;
 
-/// The keys of one object type.
+/// The keys of one object type: those of its columns, in their order, then the others that were seen.
 pub struct Keys {
-    /// By position of the column.
     keys: Vec<Key>,
     by_name: HashMap<Box<[u8]>, usize>,
     /// The key that a record started with.
     first: usize,
     /// Dotted path of the object; empty for the record itself.
     path: String,
-    unknown: HashMap<Box<[u8]>, UnknownKey>,
+    column_count: usize,
     unknown_beyond_max: u64,
 }
 
@@ -28,33 +28,43 @@ struct Key {
     name: Box<[u8]>,
     /// `"name":`
     token: Box<[u8]>,
+    meaning: Meaning,
     /// The key that came after this one the last time.
     next: usize,
+    seen: Seen,
 }
 
-/// How often a key was seen; what the latest record adds can be taken back, should it prove corrupt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Meaning {
+    Column(usize),
+    Unknown,
+    OtherCase,
+}
+
+/// How often an unknown key had a value. What the latest record adds can be taken back, should it prove corrupt.
 #[derive(Default)]
-struct UnknownKey {
+struct Seen {
     count: u64,
     record: u64,
     count_in_record: u64,
 }
 
-/// What a key is.
+/// What a key is. `raw` is the key as written, without quotes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Match<'a> {
     Column(usize),
-    /// No column has it; as written, without quotes.
+    /// No column has it. `key` is its place here, once it is remembered.
     Unknown {
         raw: &'a [u8],
+        key: Option<usize>,
     },
-    /// A column's name in other letters (`readerCaseSensitive`).
+    /// A column's name in other letters (`readerCaseSensitive`), or a name that is taken.
     OtherCase {
         raw: &'a [u8],
     },
 }
 
-/// Where in an object we are: remembers the last column to predict the next.
+/// Where in an object we are: remembers the last key to predict the next.
 pub struct Prediction {
     last: usize,
     expected: usize,
@@ -63,32 +73,18 @@ pub struct Prediction {
 const NONE: usize = usize::MAX;
 
 impl Keys {
+    /// The keys of the columns of these names, in order.
     pub fn new<'n>(names: impl Iterator<Item = &'n str>, path: &str) -> Keys {
         let mut keys = Keys {
             keys: Vec::new(),
             by_name: HashMap::new(),
             first: 0,
             path: path.into(),
-            unknown: HashMap::new(),
+            column_count: 0,
             unknown_beyond_max: 0,
         };
-        names.for_each(|name| keys.add(name));
+        names.for_each(|name| keys.add_column(name));
         keys
-    }
-
-    /// Adds the next column.
-    pub fn add(&mut self, name: &str) {
-        let position = self.keys.len();
-        let mut token = Vec::new();
-        append_json_string(&mut token, name.as_bytes());
-        token.push(b':');
-        self.by_name.insert(name.as_bytes().into(), position);
-        self.keys.push(Key { name: name.as_bytes().into(), token: token.into(), next: position + 1 });
-    }
-
-    /// The column of this very name.
-    pub fn position(&self, name: &str) -> Option<usize> {
-        self.by_name.get(name.as_bytes()).copied()
     }
 
     /// The path of member `name` of the object at `path`; a name with a dot in it is quoted by backticks.
@@ -97,13 +93,24 @@ impl Keys {
         if path.is_empty() { name } else { format!("{path}.{name}") }
     }
 
-    /// Never matches column `position`: it isn't filled from the record's keys.
-    pub fn hide(&mut self, position: usize) {
-        self.by_name.remove(&self.keys[position].name);
-        // Predictions only ever point to keys of `by_name`, once the first ones are moved on.
-        for next in self.keys.iter_mut().map(|key| &mut key.next).chain([&mut self.first]) {
-            *next += (*next == position) as usize;
+    /// Adds the next column.
+    pub fn add_column(&mut self, name: &str) {
+        self.add(name.as_bytes(), Meaning::Column(self.column_count));
+        self.column_count += 1;
+    }
+
+    /// The column of this very name.
+    pub fn column(&self, name: &str) -> Option<usize> {
+        match self.keys[*self.by_name.get(name.as_bytes())?].meaning {
+            Meaning::Column(column) => Some(column),
+            Meaning::Unknown | Meaning::OtherCase => None,
         }
+    }
+
+    /// Never fills `column` from a record's key: the key is rescued as if it were written in other letters.
+    pub fn hide(&mut self, column: usize) {
+        let key = self.keys.iter_mut().find(|key| key.meaning == Meaning::Column(column));
+        key.expect("every column has a key").meaning = Meaning::OtherCase;
     }
 
     /// The prediction at an object's start.
@@ -120,17 +127,23 @@ impl Keys {
         prediction: &mut Prediction,
         is_case_sensitive: bool,
     ) -> Result<Match<'a>, Corrupt> {
+        let rest = cursor.rest();
         if let Some(key) = self.keys.get(prediction.expected)
-            && cursor.rest().starts_with(&key.token)
+            && rest.starts_with(&key.token)
         {
             cursor.at += key.token.len();
             cursor.skip_space();
-            *prediction = Prediction { last: prediction.expected, expected: key.next };
-            return Ok(Match::Column(prediction.last));
+            let position = prediction.expected;
+            *prediction = Prediction { last: position, expected: key.next };
+            if let Meaning::Column(column) = key.meaning {
+                return Ok(Match::Column(column));
+            }
+            return Ok(key.meaning.as_match(&rest[1..key.token.len() - 2], position));
         }
         self.search(cursor, prediction, is_case_sensitive)
     }
 
+    #[inline(never)]
     fn search<'a>(
         &mut self,
         cursor: &mut Cursor<'a>,
@@ -142,10 +155,11 @@ impl Keys {
         let name = text.bytes(&mut scratch);
         let position = match self.by_name.get(name) {
             Some(position) => *position,
-            None => match self.position_in_other_case(name) {
-                Some(position) if !is_case_sensitive => position,
+            None => match self.column_in_other_case(name) {
+                Some(column) if !is_case_sensitive && self.has_room() => self.add(name, Meaning::Column(column)),
+                Some(column) if !is_case_sensitive => return Ok(Match::Column(column)),
                 Some(_) => return Ok(Match::OtherCase { raw: text.raw }),
-                None => return Ok(Match::Unknown { raw: text.raw }),
+                None => return Ok(Match::Unknown { raw: text.raw, key: None }),
             },
         };
         match self.keys.get_mut(prediction.last) {
@@ -153,44 +167,64 @@ impl Keys {
             None => self.first = position,
         }
         *prediction = Prediction { last: position, expected: self.keys[position].next };
-        Ok(Match::Column(position))
+        Ok(self.keys[position].meaning.as_match(text.raw, position))
     }
 
-    fn position_in_other_case(&self, name: &[u8]) -> Option<usize> {
+    fn column_in_other_case(&self, name: &[u8]) -> Option<usize> {
         let name = std::str::from_utf8(name).ok()?.to_lowercase();
-        let is_same = |key: &Key| std::str::from_utf8(&key.name).is_ok_and(|key| key.to_lowercase() == name);
-        self.by_name.values().copied().filter(|position| is_same(&self.keys[*position])).min()
+        self.keys.iter().find_map(|key| match key.meaning {
+            Meaning::Column(column) if String::from_utf8_lossy(&key.name).to_lowercase() == name => Some(column),
+            _ => None,
+        })
     }
 
-    /// Counts an unknown key with a value, seen in the record of this number.
-    pub fn count_unknown(&mut self, raw: &[u8], record: u64) {
-        if !self.unknown.contains_key(raw) {
-            if self.unknown.len() >= UNKNOWN_KEYS_MAX {
-                self.unknown_beyond_max += 1;
-                return;
-            }
-            self.unknown.insert(raw.into(), UnknownKey::default());
+    /// Remembers an unknown key and counts its values: `values` in the record of this number.
+    #[inline]
+    pub fn count_unknown(&mut self, raw: &[u8], key: Option<usize>, record: u64, values: u64) {
+        let Some(position) = key.or_else(|| self.remember_unknown(raw)) else {
+            self.unknown_beyond_max += values;
+            return;
+        };
+        let seen = &mut self.keys[position].seen;
+        if seen.record != record {
+            *seen = Seen { count: seen.count + seen.count_in_record, record, count_in_record: 0 };
         }
-        let key = self.unknown.get_mut(raw).expect("the key was inserted if it wasn't there");
-        if key.record != record {
-            *key = UnknownKey { count: key.count + key.count_in_record, record, count_in_record: 0 };
-        }
-        key.count_in_record += 1;
+        seen.count_in_record += values;
+    }
+
+    #[cold]
+    fn remember_unknown(&mut self, raw: &[u8]) -> Option<usize> {
+        self.has_room().then(|| self.add(name_of(raw).as_bytes(), Meaning::Unknown))
+    }
+
+    fn has_room(&self) -> bool {
+        self.keys.len() - self.column_count < UNKNOWN_KEYS_MAX
+    }
+
+    fn add(&mut self, name: &[u8], meaning: Meaning) -> usize {
+        let position = self.keys.len();
+        let mut token = Vec::new();
+        append_json_string(&mut token, name);
+        token.push(b':');
+        self.by_name.insert(name.into(), position);
+        let next = position + 1;
+        self.keys.push(Key { name: name.into(), token: token.into(), meaning, next, seen: Seen::default() });
+        position
     }
 
     /// Takes back what the record of this number has counted.
     pub fn forget(&mut self, record: u64) {
-        for key in self.unknown.values_mut().filter(|key| key.record == record) {
-            key.count_in_record = 0;
+        for key in self.keys.iter_mut().filter(|key| key.seen.record == record) {
+            key.seen.count_in_record = 0;
         }
     }
 
     /// Adds the counts of unknown keys under their dotted paths.
     pub fn unknown(&self, counts: &mut BTreeMap<String, u64>) {
-        for (raw, key) in &self.unknown {
-            let count = key.count + key.count_in_record;
+        for key in &self.keys {
+            let count = key.seen.count + key.seen.count_in_record;
             if count > 0 {
-                let name = name_of(raw);
+                let name = String::from_utf8_lossy(&key.name);
                 *counts.entry(Keys::join(&self.path, &name)).or_default() += count;
             }
         }
@@ -199,6 +233,17 @@ impl Keys {
     /// How often a key was unknown and is in none of the counts.
     pub fn unknown_beyond_max(&self) -> u64 {
         self.unknown_beyond_max
+    }
+}
+
+impl Meaning {
+    #[inline(always)]
+    fn as_match(self, raw: &[u8], position: usize) -> Match<'_> {
+        match self {
+            Meaning::Column(column) => Match::Column(column),
+            Meaning::Unknown => Match::Unknown { raw, key: Some(position) },
+            Meaning::OtherCase => Match::OtherCase { raw },
+        }
     }
 }
 

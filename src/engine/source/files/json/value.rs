@@ -16,11 +16,13 @@
 //!
 //! Not here: which record is being read, and what becomes of a corrupt one (`decode.rs`).
 
+use serde::de::IgnoredAny;
+
 use super::column::{Bytes, Column, List, Struct, Values};
 use super::cursor::{Corrupt, Cursor};
 use super::keys::Match;
 use super::number::Number;
-use super::rescue::append_member;
+use super::rescue::{append_json_string, append_member};
 use super::time::TimeFormat;
 
 /// Whether a value fits its column. What doesn't is NULL in the column.
@@ -38,6 +40,8 @@ pub struct Context {
     pub times: TimeFormat,
     pub rescues: bool,
     pub is_case_sensitive: bool,
+    /// `NaN` and the like may stand where a number may.
+    pub allows_non_numeric: bool,
     /// The members to rescue of the object read last, if it answered `Fit::Members`.
     pub members: Vec<u8>,
     pub scratch: Vec<u8>,
@@ -65,17 +69,17 @@ pub fn read_value(column: &mut Column, cursor: &mut Cursor, context: &mut Contex
         }
         (Values::Int64(values), b'-' | b'0'..=b'9') => match integer(cursor)? {
             Some(value) => values.push(value),
-            None => return Ok(misfit(column)),
+            None => return Ok(misfit(column, context)),
         },
         (Values::Float64(values), b'-' | b'0'..=b'9') => match double(cursor)? {
             Some(value) => values.push(value),
-            None => return Ok(misfit(column)),
+            None => return Ok(misfit(column, context)),
         },
         (Values::Timestamp { values, zone: Some(_) }, b'"') => {
             let text = cursor.string()?;
             match context.times.timestamp(text.bytes(&mut context.scratch)) {
                 Some(us) => values.push(us),
-                None => return Ok(misfit(column)),
+                None => return Ok(misfit(column, context)),
             }
         }
         (Values::Struct(values), b'{') => {
@@ -163,7 +167,7 @@ fn read_other(column: &mut Column, cursor: &mut Cursor, context: &mut Context) -
         }
     };
     if !fits {
-        return Ok(misfit(column));
+        return Ok(misfit(column, context));
     }
     column.nulls.append_non_null();
     Ok(Fit::Fits)
@@ -197,30 +201,27 @@ pub fn read_object(
                     let fit = read_value(child, cursor, context)?;
                     if fit != Fit::Fits {
                         let mut key = Vec::new();
-                        super::rescue::append_json_string(&mut key, object.fields[position].name().as_bytes());
+                        append_json_string(&mut key, object.fields[position].name().as_bytes());
                         rescue(&mut members, &key[1..key.len() - 1], fit, cursor.since(start), context);
                     }
                 }
-                Match::Unknown { raw } => {
+                Match::Unknown { raw, key } => {
                     let start = cursor.at;
                     cursor.skip_value()?;
                     let value = cursor.since(start);
                     // A null says nothing: neither of the field's type nor of the row.
-                    if value != b"null" {
-                        object.keys.count_unknown(raw, context.record);
-                        context.counts.unknown += 1;
-                        if context.rescues {
-                            append_member(&mut members, raw, value);
-                        }
+                    let has_value = value != b"null";
+                    object.keys.count_unknown(raw, key, context.record, has_value as u64);
+                    context.counts.unknown += has_value as u64;
+                    if has_value {
+                        rescue(&mut members, raw, Fit::Misfit, value, context);
                     }
                 }
                 Match::OtherCase { raw } => {
                     let start = cursor.at;
                     cursor.skip_value()?;
                     context.counts.other_case += 1;
-                    if context.rescues {
-                        append_member(&mut members, raw, cursor.since(start));
-                    }
+                    rescue(&mut members, raw, Fit::Misfit, cursor.since(start), context);
                 }
             }
             if !cursor.has_more(b'}')? {
@@ -240,19 +241,23 @@ pub fn read_object(
 }
 
 /// Takes note of a value, or of an object's members, that fits no column.
-#[cold]
 fn rescue(members: &mut Vec<u8>, raw_key: &[u8], fit: Fit, value: &[u8], context: &mut Context) {
-    if fit == Fit::Misfit {
-        context.counts.misfits += 1;
-    }
     if !context.rescues {
         return;
     }
-    if fit == Fit::Members {
-        let inner = std::mem::take(&mut context.members);
-        append_member(members, raw_key, &[b"{", inner.as_slice(), b"}"].concat());
-    } else {
-        append_member(members, raw_key, value);
+    match fit {
+        Fit::Fits => {}
+        Fit::Members => {
+            let inner = std::mem::take(&mut context.members);
+            append_member(members, raw_key, &[b"{", inner.as_slice(), b"}"].concat());
+        }
+        // A bare NaN would break the rescued data, which others read as JSON.
+        Fit::Misfit if context.allows_non_numeric && serde_json::from_slice::<IgnoredAny>(value).is_err() => {
+            let mut text = Vec::new();
+            append_json_string(&mut text, value);
+            append_member(members, raw_key, &text);
+        }
+        Fit::Misfit => append_member(members, raw_key, value),
     }
 }
 
@@ -305,8 +310,9 @@ fn read_map(keys: &mut Bytes, values: &mut List, cursor: &mut Cursor, context: &
 }
 
 #[cold]
-fn misfit(column: &mut Column) -> Fit {
+fn misfit(column: &mut Column, context: &mut Context) -> Fit {
     column.append_null();
+    context.counts.misfits += 1;
     Fit::Misfit
 }
 
