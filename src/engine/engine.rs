@@ -113,10 +113,10 @@ impl Engine {
     }
 
     /// The stored table of a dataset; None if there is none (yet).
-    pub(crate) async fn table(&self, dataset: &Dataset) -> Result<Option<SharedTable>> {
+    pub(crate) fn table(&self, dataset: &Dataset) -> Result<Option<SharedTable>> {
         match dataset.kind() {
             DatasetKind::StreamingTable | DatasetKind::MaterializedView => {
-                self.tables().open(&self.table_folder(&dataset.name)).await
+                self.tables().get(&self.table_folder(&dataset.name))
             }
             DatasetKind::View | DatasetKind::TemporaryView => Ok(None),
         }

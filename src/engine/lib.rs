@@ -31,6 +31,7 @@ mod micro_batch;
 mod flow;
 mod full_refresh;
 mod history;
+mod maintenance;
 pub mod update;
 
 pub use analysis::Analysis;

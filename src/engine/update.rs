@@ -28,7 +28,7 @@ use crate::engine::{Engine, table_path};
 use crate::error::{Error, Result, Retry};
 use crate::flow::live::LiveMetrics;
 use crate::flow::{self, FlowRun};
-use crate::full_refresh;
+use crate::full_refresh::{self, FullRefreshes};
 use crate::history::{RecordedDefinition, definition_hash, history};
 use crate::listings::Listings;
 use crate::lock::WriterLock;
@@ -58,6 +58,7 @@ pub(crate) struct Update {
     targets: HashMap<DatasetId, Target>,
     externals: HashMap<ExternalId, (SharedTable, i64)>,
     live: HashMap<FlowId, Arc<LiveMetrics>>,
+    pub full_refreshes: FullRefreshes,
 }
 
 /// The table that flows write: a dataset's own, or the shadow of its next generation.
@@ -107,6 +108,33 @@ impl Target {
 }
 
 impl Update {
+    /// What the dataset's flows write in this update; None if none of them runs.
+    pub fn target(&self, id: DatasetId) -> Option<&Target> {
+        self.targets.get(&id)
+    }
+
+    /// The datasets that are being built anew.
+    pub fn shadows(&self) -> impl Iterator<Item = (DatasetId, &Target)> {
+        self.targets.iter().filter(|(_, target)| target.shadow_generation.is_some()).map(|(id, target)| (*id, target))
+    }
+
+    /// Records the dataset's definition as applied to its table.
+    pub fn record_dataset(&self, dataset: &Dataset) -> Result<()> {
+        let id = self.engine.graph().find_dataset(&dataset.label);
+        let Some(columns) = id.and_then(|id| self.columns[id.0].as_ref()) else { return Ok(()) };
+        self.state.put_dataset(
+            &NewDataset {
+                dataset: &dataset.name.key(),
+                name: &dataset.label,
+                kind: dataset.kind(),
+                table_path: &table_path(&dataset.name),
+                definition: &serde_json::to_string(&applied(dataset, columns)).expect("a definition is plain data"),
+            },
+            now_us(),
+        )?;
+        Ok(())
+    }
+
     /// An external Delta table, and the version it had when the update started.
     pub fn external(&self, id: ExternalId) -> Result<(SharedTable, i64)> {
         self.externals.get(&id).cloned().ok_or_else(|| Error::Internal("an external table was not opened".to_string()))
@@ -220,6 +248,7 @@ impl Engine {
             columns: analysis.columns,
             targets: HashMap::new(),
             externals: HashMap::new(),
+            full_refreshes: FullRefreshes::default(),
         };
         update.open_externals()?;
         update.list_sources().await?;
@@ -399,16 +428,7 @@ impl Update {
             }
             None => self.engine.tables().get_or_create(&folder, |folder| Table::create(folder, spec))?,
         };
-        self.state.put_dataset(
-            &NewDataset {
-                dataset: &dataset.name.key(),
-                name: &dataset.label,
-                kind: dataset.kind(),
-                table_path: &table_path(&dataset.name),
-                definition: &serde_json::to_string(&applied(dataset, columns)).expect("a definition is plain data"),
-            },
-            now_us(),
-        )?;
+        self.record_dataset(dataset)?;
         Ok(Target { table, folder, partition_by, shadow_generation: None })
     }
 

@@ -44,7 +44,7 @@ pub use action::{CommitInfo, PartitionValues};
 pub use changes::{AddedFile, HistoryEntry, VersionChange};
 pub use commit::{ALREADY_COMMITTED, CONFLICT, Commit, MetadataChange, RemoveSet};
 pub use maintenance::{Compacted, Vacuumed, compact};
-pub use queue::Tables;
+pub use queue::{SharedTable, Tables};
 pub use schema::{canonical, check_growth};
 pub use writer::{DataFile, DataWriter, WriterOptions};
 

@@ -8,6 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::Table;
 use crate::error::{Error, Result};
 
+/// A table that several flows commit to, one after another.
+pub type SharedTable = Arc<tokio::sync::Mutex<Table>>;
+
 /// The open tables of the process. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct Tables {
@@ -16,7 +19,7 @@ pub struct Tables {
 
 impl Tables {
     /// The table in a folder, opened the first time it is asked for; `None` if there is none.
-    pub fn get(&self, dir: &Path) -> Result<Option<Arc<tokio::sync::Mutex<Table>>>> {
+    pub fn get(&self, dir: &Path) -> Result<Option<SharedTable>> {
         let dir = std::path::absolute(dir).map_err(|error| Error::io("find", dir, error))?;
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(table) = open.get(&dir) {
@@ -33,7 +36,7 @@ impl Tables {
         &self,
         dir: &Path,
         create: impl FnOnce(&Path) -> Result<Table>,
-    ) -> Result<Arc<tokio::sync::Mutex<Table>>> {
+    ) -> Result<SharedTable> {
         if let Some(table) = self.get(dir)? {
             return Ok(table);
         }
