@@ -219,15 +219,15 @@ const EXPANSIONS_MAX: usize = 10_000;
 fn expand_slashes(path: &str) -> Result<Vec<String>> {
     let mut expanded = Vec::new();
     let mut waiting = vec![path.to_string()];
-    while let Some(path) = waiting.pop() {
-        match choice_with_slash(&path)? {
-            None => expanded.push(path),
+    while let Some(waiter) = waiting.pop() {
+        match choice_with_slash(&waiter)? {
+            None => expanded.push(waiter),
             Some((before, choices, after)) => {
                 waiting.extend(choices.iter().rev().map(|choice| format!("{before}{choice}{after}")));
             }
         }
         if expanded.len() + waiting.len() > EXPANSIONS_MAX {
-            return Err(bad_glob(&path, "its `{…}` stand for more than 10000 paths"));
+            return Err(bad_glob(path, "its `{…}` stand for more than 10000 paths"));
         }
     }
     Ok(expanded)

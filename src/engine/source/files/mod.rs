@@ -11,7 +11,8 @@
 //!   when files bring new ones;
 //! - [`scan`]: exactly these files as a table, decoded on as many threads as there are partitions;
 //! - [`split`]: equal shares of bytes; [`read`]: opening, decompressing, cutting at line ends;
-//! - [`csv`], [`parquet`], [`avro`], [`text`]: one format each;
+//! - [`json`] decodes records, [`read_json`] feeds it with files; [`csv`], [`parquet`], [`avro`], [`text`]: one
+//!   format each;
 //! - [`adapt`], [`rescue`]: a typed file's columns as the schema's, and what doesn't fit as JSON text;
 //! - [`counters`]: what a scan saw.
 //!
@@ -25,6 +26,8 @@ mod split;
 mod read;
 mod rescue;
 mod adapt;
+mod json;
+mod read_json;
 mod csv;
 pub mod json;
 mod parquet;

@@ -33,7 +33,7 @@ use super::adapt::{Names, nullable};
 use super::list::FileEntry;
 use super::schema::{Role, SourceSchema};
 use super::split::{Part, split};
-use super::{BATCH_ROWS, ScanCounters, avro, csv, parquet, partition, read, rescue, text};
+use super::{BATCH_ROWS, ScanCounters, avro, csv, parquet, partition, read, read_json, rescue, text};
 use crate::data_type::{schema_from_arrow, to_arrow};
 use crate::error::{Error, Result};
 
@@ -227,7 +227,7 @@ impl Scan {
         self.counters.bytes.fetch_add(part.end - part.start, Relaxed);
         let mut output = Output::new(self, file, part, sink)?;
         match self.spec.format {
-            FileFormat::Json => jsonfile::read(file, part, &mut output),
+            FileFormat::Json => read_json::read(file, part, &mut output),
             FileFormat::Csv => csv::read(file, part, &mut output),
             FileFormat::Parquet => parquet::read(file, part, &mut output),
             FileFormat::Avro => avro::read(file, &mut output),

@@ -53,7 +53,7 @@ pub fn cut(files: &[FileEntry], bytes: u64, can_cut: impl Fn(&FileEntry) -> bool
     let mut parts = Vec::with_capacity(files.len());
     for (index, file) in files.iter().enumerate() {
         let step = if can_cut(file) { bytes } else { u64::MAX };
-        let mut start = 0;
+        let mut start: u64 = 0;
         loop {
             let end = start.saturating_add(step).min(file.size);
             parts.push(Part { file: index, start, end });

@@ -307,10 +307,14 @@ impl Rows {
                     self.is_set[*index] = true;
                     if !self.columns[*index].append(value, &self.values) {
                         is_corrupt |= !self.rescues;
-                        self.rescue(&[*index], value);
+                        if self.rescues {
+                            let value = String::from_utf8_lossy(value).into();
+                            self.rescue.add(self.count, &[&self.names[*index]], value);
+                        }
                     }
                 }
                 Place::Ignored => {}
+                Place::Unknown(_) if !self.rescues => {}
                 Place::Unknown(name) => {
                     self.rescue.add(self.count, &[name], String::from_utf8_lossy(value).into());
                 }
@@ -323,7 +327,7 @@ impl Rows {
         if is_corrupt && self.mode == ParseMode::FailFast {
             return Err(malformed(record, self.places.len(), text, file));
         }
-        if is_corrupt && !is_dropped && self.corrupt.is_none() {
+        if is_corrupt && !is_dropped && self.rescues && self.corrupt.is_none() {
             let value = String::from_utf8_lossy(text).into();
             self.rescue.add(self.count, &[CORRUPT_RECORD], value);
             self.rescue.values -= 1;

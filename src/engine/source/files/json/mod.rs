@@ -26,7 +26,7 @@ mod number;
 mod pattern;
 mod records;
 mod rescue;
-mod time;
+pub(super) mod time;
 mod value;
 
 #[cfg(test)]
