@@ -22,9 +22,9 @@ use crate::error::{Error, Result};
 use crate::listings::Listings;
 use crate::micro_batch::query_error;
 use crate::reading::{StreamBatch, empty, plan_reading};
+use crate::source::external;
 use crate::source::files::{ScanCounters, SourceSchema, table_provider};
 use crate::source::flow_sources::flow_sources;
-use crate::source::external;
 use crate::state::State;
 use crate::stream_rules;
 
@@ -241,14 +241,16 @@ impl<'a> Work<'a> {
         let table = &self.engine.graph().externals[index];
         let settings = self.engine.settings();
         let found: Result<Option<Arc<dyn TableProvider>>> = match external::files(table, settings) {
-            Some(spec) => async {
-                let listed = self.listings.list(&spec).await?;
-                let schema = self.listings.schema(&spec, &listed.files).await?;
-                Ok(schema.map(|schema| {
-                    table_provider(Arc::new(spec), &schema, Arc::new([]), false, Arc::new(ScanCounters::default()))
-                }))
+            Some(spec) => {
+                async {
+                    let listed = self.listings.list(&spec).await?;
+                    let schema = self.listings.schema(&spec, &listed.files).await?;
+                    Ok(schema.map(|schema| {
+                        table_provider(Arc::new(spec), &schema, Arc::new([]), false, Arc::new(ScanCounters::default()))
+                    }))
+                }
+                .await
             }
-            .await,
             None => external::open_delta(table, settings, self.engine.root()).map(|open| Some(empty(open.schema()))),
         };
         let found = match found {
@@ -355,13 +357,13 @@ impl<'a> Work<'a> {
                     true => diagnostic.condition("USER_SPECIFIED_AND_INFERRED_SCHEMA_NOT_COMPATIBLE"),
                     false => diagnostic.condition("CANNOT_MERGE_INCOMPATIBLE_DATA_TYPE"),
                 };
-                let cast = format!("write CAST({column} AS {to}) in the query, or give read_files schemaHints => \"{column} {to}\"");
-                diagnostic
-                    .reason(format!("{from} can't be widened to {to}"))
-                    .help(match is_stored {
-                        true => format!("{cast}; or build the table anew: flowbench run --full-refresh {label}"),
-                        false => cast,
-                    })
+                let cast = format!(
+                    "write CAST({column} AS {to}) in the query, or give read_files schemaHints => \"{column} {to}\""
+                );
+                diagnostic.reason(format!("{from} can't be widened to {to}")).help(match is_stored {
+                    true => format!("{cast}; or build the table anew: flowbench run --full-refresh {label}"),
+                    false => cast,
+                })
             }
             misfit => Diagnostic::error("undeclared-column", span, format!("flow `{}`: {misfit}", flow.name))
                 .condition("USER_SPECIFIED_AND_INFERRED_SCHEMA_NOT_COMPATIBLE")
@@ -409,15 +411,21 @@ impl<'a> Work<'a> {
                 let frame = session.execute_logical_plan(plan).await.map_err(|e| query_error(during, e))?;
                 let batches = frame.collect().await.map_err(|e| query_error(during, e))?;
                 match batches.first().filter(|batch| batch.num_rows() == 1) {
-                    Some(batch) => ScalarValue::try_from_array(batch.column(0), 0).map_err(|e| query_error(during, e))?,
+                    Some(batch) => {
+                        ScalarValue::try_from_array(batch.column(0), 0).map_err(|e| query_error(during, e))?
+                    }
                     None => return Err(Error::Internal("a DEFAULT without a value".to_string())),
                 }
             }
             Err(errors) => {
                 let message = errors.first().map(ToString::to_string).unwrap_or_default();
                 self.analysis.diagnostics.push(
-                    Diagnostic::error("column-default", default.span, format!("DEFAULT of `{}`: {message}", column.name.value))
-                        .help("a default is a constant, such as 0 or 'unknown'"),
+                    Diagnostic::error(
+                        "column-default",
+                        default.span,
+                        format!("DEFAULT of `{}`: {message}", column.name.value),
+                    )
+                    .help("a default is a constant, such as 0 or 'unknown'"),
                 );
                 return Ok(None);
             }
@@ -436,7 +444,8 @@ impl<'a> Work<'a> {
         let is_same = wanted.len() == table.partition_by().len()
             && wanted.iter().zip(table.partition_by()).all(|(a, b)| a.eq_ignore_ascii_case(b));
         if !is_same {
-            let was = if table.partition_by().is_empty() { "nothing".to_string() } else { table.partition_by().join(", ") };
+            let was =
+                if table.partition_by().is_empty() { "nothing".to_string() } else { table.partition_by().join(", ") };
             let now = if wanted.is_empty() { "nothing".to_string() } else { wanted.join(", ") };
             self.analysis.diagnostics.push(
                 Diagnostic::error(
@@ -455,7 +464,10 @@ impl<'a> Work<'a> {
                     Diagnostic::error(
                         "needs-full-refresh",
                         dataset.definition.name.span,
-                        format!("column `{}` of `{label}` is {} on disk and {} in its definition", column.name, stored.data_type, column.data_type),
+                        format!(
+                            "column `{}` of `{label}` is {} on disk and {} in its definition",
+                            column.name, stored.data_type, column.data_type
+                        ),
                     )
                     .condition("USER_SPECIFIED_AND_INFERRED_SCHEMA_NOT_COMPATIBLE")
                     .help(&refresh),
@@ -527,7 +539,8 @@ fn source_error(input: &ResolvedInput, error: &Error) -> Diagnostic {
 
 /// A dataset's definition with these columns, as state.db remembers what was applied.
 pub(crate) fn applied(dataset: &Dataset, columns: &Columns) -> AppliedDataset {
-    let names = |columns: &[pipeline::text::Spanned<String>]| columns.iter().map(|column| column.value.clone()).collect();
+    let names =
+        |columns: &[pipeline::text::Spanned<String>]| columns.iter().map(|column| column.value.clone()).collect();
     AppliedDataset {
         kind: dataset.kind(),
         columns: columns.fields.iter().map(|field| (field.name.clone(), field.data_type.to_string())).collect(),

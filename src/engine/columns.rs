@@ -73,10 +73,8 @@ pub fn output_fields(schema: &Schema) -> Result<Vec<Field>, Vec<Misfit>> {
             Some(data_type) => {
                 fields.push(Field { name: field.name().clone(), data_type, is_nullable: true, comment: None });
             }
-            None => misfits.push(Misfit::Unstorable {
-                column: field.name().clone(),
-                data_type: field.data_type().to_string(),
-            }),
+            None => misfits
+                .push(Misfit::Unstorable { column: field.name().clone(), data_type: field.data_type().to_string() }),
         }
     }
     match misfits.is_empty() {

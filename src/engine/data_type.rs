@@ -88,10 +88,9 @@ pub fn from_arrow(arrow: &ArrowType) -> Option<DataType> {
         | ArrowType::LargeListView(element)
         | ArrowType::FixedSizeList(element, _) => DataType::Array(Box::new(from_arrow(element.data_type())?)),
         ArrowType::Map(entries, _) => match entries.data_type() {
-            ArrowType::Struct(pair) if pair.len() == 2 => DataType::Map(
-                Box::new(from_arrow(pair[0].data_type())?),
-                Box::new(from_arrow(pair[1].data_type())?),
-            ),
+            ArrowType::Struct(pair) if pair.len() == 2 => {
+                DataType::Map(Box::new(from_arrow(pair[0].data_type())?), Box::new(from_arrow(pair[1].data_type())?))
+            }
             _ => return None,
         },
         ArrowType::Struct(fields) => {
@@ -139,11 +138,7 @@ pub fn widest_type(a: &DataType, b: &DataType) -> DataType {
     merge(a, b, &|_, _| Some(DataType::String)).unwrap_or(DataType::String)
 }
 
-fn merge(
-    a: &DataType,
-    b: &DataType,
-    otherwise: &dyn Fn(&DataType, &DataType) -> Option<DataType>,
-) -> Option<DataType> {
+fn merge(a: &DataType, b: &DataType, otherwise: &dyn Fn(&DataType, &DataType) -> Option<DataType>) -> Option<DataType> {
     use DataType::*;
     if a == b {
         return Some(a.clone());
@@ -151,10 +146,9 @@ fn merge(
     match (a, b) {
         (Struct(left), Struct(right)) => merge_fields_by(left, right, otherwise).map(Struct),
         (Array(left), Array(right)) => Some(Array(Box::new(merge(left, right, otherwise)?))),
-        (Map(left_key, left), Map(right_key, right)) => Some(Map(
-            Box::new(merge(left_key, right_key, otherwise)?),
-            Box::new(merge(left, right, otherwise)?),
-        )),
+        (Map(left_key, left), Map(right_key, right)) => {
+            Some(Map(Box::new(merge(left_key, right_key, otherwise)?), Box::new(merge(left, right, otherwise)?)))
+        }
         _ => merge_atoms(a, b).or_else(|| merge_atoms(b, a)).or_else(|| otherwise(a, b)),
     }
 }

@@ -140,10 +140,7 @@ impl Engine {
 /// spellings of a name are one table on every file system.
 pub(crate) fn table_path(name: &DatasetName) -> String {
     let part = |text: &str| -> String {
-        text.to_lowercase()
-            .chars()
-            .map(|c| if c.is_alphanumeric() || c == '_' || c == '-' { c } else { '_' })
-            .collect()
+        text.to_lowercase().chars().map(|c| if c.is_alphanumeric() || c == '_' || c == '-' { c } else { '_' }).collect()
     };
     match &name.catalog {
         Some(catalog) => format!("tables/{}/{}/{}", part(catalog), part(&name.schema), part(&name.table)),

@@ -55,15 +55,15 @@ async fn run(update: &Update) -> Result<()> {
 async fn upkeep(update: &Update, label: &str, table: &SharedTable) -> Result<()> {
     if table.lock().await.file_count() >= SMALL_FILES_MIN {
         let compacted = compact(table, SMALL_FILES_MIN, FILE_BYTES).await?;
-        if compacted.files_removed > 0 {
+        if compacted.files_after < compacted.files_before {
             update.recorder.report(
                 Level::Info,
                 About::dataset(label),
-                format!("`{label}`: {} small files joined to {}", compacted.files_removed, compacted.files_added),
+                format!("`{label}`: {} files joined to {}", compacted.files_before, compacted.files_after),
                 Details::Maintenance {
                     operation: "COMPACT".to_string(),
-                    files_added: compacted.files_added as u64,
-                    files_removed: compacted.files_removed as u64,
+                    files_added: compacted.files_after as u64,
+                    files_removed: compacted.files_before as u64,
                 },
             );
         }

@@ -33,7 +33,8 @@ pub fn open_workspace(root: &Path, overrides: &[(String, String)]) -> Result<Wor
             "go to a workspace folder, pass its path, or make one with `flowbench init`",
         ));
     }
-    let folder_name = root.file_name().map_or_else(|| "pipeline".to_string(), |name| name.to_string_lossy().into_owned());
+    let folder_name =
+        root.file_name().map_or_else(|| "pipeline".to_string(), |name| name.to_string_lossy().into_owned());
     let mut workspace = Workspace {
         folder_name,
         files: vec![SourceFile { path: SETTINGS_FILE.to_string(), text: read(&settings_path)? }],
@@ -94,11 +95,9 @@ fn globs(sources: &[String]) -> Result<GlobSet> {
 
 fn read(path: &Path) -> Result<String> {
     std::fs::read_to_string(path).map_err(|e| match e.kind() {
-        std::io::ErrorKind::InvalidData => Error::user(
-            "not-utf-8",
-            format!("`{}` is not UTF-8 text", path.display()),
-            "save it as UTF-8",
-        ),
+        std::io::ErrorKind::InvalidData => {
+            Error::user("not-utf-8", format!("`{}` is not UTF-8 text", path.display()), "save it as UTF-8")
+        }
         _ => Error::io("read", path, e),
     })
 }

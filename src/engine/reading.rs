@@ -3,12 +3,11 @@
 //! Views are planned on their own and inlined, so that a query sees the same rows whether it reads a view or
 //! repeats its text. Not here: which files or versions an input stands for; the caller provides them.
 
-use std::any::Any;
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::datasource::{ViewTable, provider_as_source, source_as_provider};
+use datafusion::datasource::{ViewTable, source_as_provider};
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::{Expr, LogicalPlan, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
@@ -90,10 +89,6 @@ pub struct StreamBatch(pub Arc<dyn TableProvider>);
 
 #[async_trait::async_trait]
 impl TableProvider for StreamBatch {
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
     fn schema(&self) -> SchemaRef {
         self.0.schema()
     }
@@ -126,7 +121,7 @@ pub fn reads_stream(plan: &LogicalPlan) -> bool {
     let visited = plan.apply_with_subqueries(|node| {
         if let LogicalPlan::TableScan(scan) = node
             && let Ok(provider) = source_as_provider(&scan.source)
-            && provider.as_any().is::<StreamBatch>()
+            && provider.is::<StreamBatch>()
         {
             found = true;
             return Ok(datafusion::common::tree_node::TreeNodeRecursion::Stop);
@@ -140,11 +135,4 @@ pub fn reads_stream(plan: &LogicalPlan) -> bool {
 /// A provider without rows, for planning before anything is read.
 pub fn empty(schema: SchemaRef) -> Arc<dyn TableProvider> {
     Arc::new(datafusion::datasource::empty::EmptyTable::new(schema))
-}
-
-/// A plan as a provider, to put other plans on top of it.
-pub fn plan_as_provider(plan: LogicalPlan) -> Arc<dyn TableProvider> {
-    let provider: Arc<dyn TableProvider> = Arc::new(ViewTable::new(plan, None));
-    debug_assert!(provider_as_source(provider.clone()).schema() == provider.schema());
-    provider
 }

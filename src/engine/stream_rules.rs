@@ -43,10 +43,14 @@ fn find(plan: &LogicalPlan) -> Option<&'static str> {
             let (left, right) = (reads_stream(&join.left), reads_stream(&join.right));
             match join.join_type {
                 _ if left && right => Some("a join of two streams"),
-                JoinType::Right | JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark | JoinType::Full if left => {
+                JoinType::Right | JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark | JoinType::Full
+                    if left =>
+                {
                     Some("an outer join that keeps rows of the other side of a stream")
                 }
-                JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark | JoinType::Full if right => {
+                JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark | JoinType::Full
+                    if right =>
+                {
                     Some("an outer join that keeps rows of the other side of a stream")
                 }
                 _ => None,
@@ -55,16 +59,17 @@ fn find(plan: &LogicalPlan) -> Option<&'static str> {
         LogicalPlan::Subquery(_) if over_stream(plan) => Some("a subquery over a stream"),
         _ => None,
     };
-    found.or_else(|| {
-        let mut in_subqueries = None;
-        let visited = plan.apply_subqueries(|subquery| {
-            if reads_stream(subquery) {
-                in_subqueries = Some("a subquery over a stream");
-            }
-            Ok(datafusion::common::tree_node::TreeNodeRecursion::Continue)
-        });
-        debug_assert!(visited.is_ok(), "the visitor never fails");
-        in_subqueries
-    })
-    .or_else(|| plan.inputs().into_iter().find_map(find))
+    found
+        .or_else(|| {
+            let mut in_subqueries = None;
+            let visited = plan.apply_subqueries(|subquery| {
+                if reads_stream(subquery) {
+                    in_subqueries = Some("a subquery over a stream");
+                }
+                Ok(datafusion::common::tree_node::TreeNodeRecursion::Continue)
+            });
+            debug_assert!(visited.is_ok(), "the visitor never fails");
+            in_subqueries
+        })
+        .or_else(|| plan.inputs().into_iter().find_map(find))
 }

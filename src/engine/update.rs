@@ -93,7 +93,8 @@ impl Target {
 
     /// The columns of a materialized view whose query gives `given`.
     pub fn recomputed_columns(&self, run: &FlowRun<'_>, given: Vec<Field>) -> Result<Columns> {
-        let Some(declared) = run.update.columns[run.flow.target.0].as_ref().filter(|columns| columns.is_declared) else {
+        let Some(declared) = run.update.columns[run.flow.target.0].as_ref().filter(|columns| columns.is_declared)
+        else {
             return Ok(Columns::grown(given));
         };
         grow(declared, &given).map_err(|misfits| {
@@ -182,13 +183,7 @@ impl Engine {
         state.set_update_state(number, ended.into(), error.as_deref(), now_us())?;
         recorder.progress(ended, format!("update {number} is {ended}"));
         let (notices, flows) = outcome?;
-        Ok(UpdateReport {
-            number,
-            state: ended,
-            flows,
-            notices,
-            duration_ms: started.elapsed().as_millis() as u64,
-        })
+        Ok(UpdateReport { number, state: ended, flows, notices, duration_ms: started.elapsed().as_millis() as u64 })
     }
 
     /// Plans a request and analyses the workspace for it.
@@ -199,8 +194,7 @@ impl Engine {
         listings: &Listings,
     ) -> Result<(UpdatePlan, Analysis)> {
         let history = state.map_or_else(|| Ok(History::default()), history)?;
-        let plan =
-            plan_update(self.graph(), request, &history).map_err(|refusal| Error::Refused { refusal })?;
+        let plan = plan_update(self.graph(), request, &history).map_err(|refusal| Error::Refused { refusal })?;
         let analysis = self.analyse_with(state, listings, &plan.full_refresh, false).await?;
         match analysis.has_errors() {
             true => Err(Error::Invalid { diagnostics: analysis.diagnostics }),
@@ -271,9 +265,10 @@ impl Update {
         let settings = self.engine.settings();
         for (index, table) in graph.externals.iter().enumerate() {
             let is_read = self.running().any(|id| {
-                graph.all_inputs(&graph.flow(id).reading).iter().any(|input| {
-                    matches!(input.source, pipeline::graph::Source::External { id, .. } if id.0 == index)
-                })
+                graph
+                    .all_inputs(&graph.flow(id).reading)
+                    .iter()
+                    .any(|input| matches!(input.source, pipeline::graph::Source::External { id, .. } if id.0 == index))
             });
             if is_read && external::files(table, settings).is_none() {
                 let open = external::open_delta(table, settings, self.engine.root())?;
@@ -315,7 +310,10 @@ impl Update {
                 if is_rebuilt && listed.is_missing {
                     return Err(Error::user(
                         "source-missing",
-                        format!("full refresh of `{target}`: flow `{}` reads `{}`, which does not exist any more", flow.name, spec.path),
+                        format!(
+                            "full refresh of `{target}`: flow `{}` reads `{}`, which does not exist any more",
+                            flow.name, spec.path
+                        ),
                         "nothing was dropped; bring the source back, or take the flow out of the files first",
                     ));
                 }
@@ -513,12 +511,17 @@ async fn run_flows(update: &Arc<Update>) -> Result<Vec<FlowOutcome>> {
                     continue;
                 }
                 let before: Vec<FlowId> = graph.predecessors(*id).into_iter().collect();
-                if let Some(failed) =
-                    before.iter().find(|id| states.get(id).is_some_and(|state| state.is_final() && !state.lets_readers_start()))
+                if let Some(failed) = before
+                    .iter()
+                    .find(|id| states.get(id).is_some_and(|state| state.is_final() && !state.lets_readers_start()))
                 {
                     let why = Error::user(
                         "upstream-failed",
-                        format!("flow `{}`, which writes what it reads, is {}", graph.flow(*failed).name, states[failed]),
+                        format!(
+                            "flow `{}`, which writes what it reads, is {}",
+                            graph.flow(*failed).name,
+                            states[failed]
+                        ),
                         "mend that flow and run again",
                     );
                     set(update, &mut states, *id, RunState::Skipped, Some(&why))?;
@@ -580,7 +583,10 @@ async fn run_flows(update: &Arc<Update>) -> Result<Vec<FlowOutcome>> {
             dataset: graph.dataset(flow.target).label.clone(),
             state: states[id],
             metrics: ended.as_ref().map(|ended| ended.metrics).unwrap_or_default(),
-            error: ended.and_then(|ended| ended.error).filter(|_| states[id] != RunState::Canceled).map(|e| failure(&e)),
+            error: ended
+                .and_then(|ended| ended.error)
+                .filter(|_| states[id] != RunState::Canceled)
+                .map(|e| failure(&e)),
         }
     };
     Ok(update.plan.flows.iter().map(outcome).collect())
@@ -612,7 +618,6 @@ async fn run_flow(update: &Update, id: FlowId) -> Result<FlowMetrics> {
         };
         let run = FlowRun {
             update,
-            id,
             flow,
             dataset: graph.dataset(flow.target),
             generation,
@@ -756,9 +761,7 @@ fn summary(flows: &[FlowOutcome]) -> Option<String> {
     let failed: Vec<String> = flows
         .iter()
         .filter(|flow| flow.state == RunState::Failed)
-        .map(|flow| {
-            format!("{}: {}", flow.flow, flow.error.as_ref().map_or("failed", |error| error.message.as_str()))
-        })
+        .map(|flow| format!("{}: {}", flow.flow, flow.error.as_ref().map_or("failed", |error| error.message.as_str())))
         .collect();
     (!failed.is_empty()).then(|| failed.join("; "))
 }

@@ -33,7 +33,8 @@ pub(crate) async fn run(run: &FlowRun<'_>) -> Result<()> {
     }
     loop {
         run.update.stop.check()?;
-        let (files, bytes) = backlogs.iter().map(Backlog::size).fold((0, 0), |sum, size| (sum.0 + size.0, sum.1 + size.1));
+        let (files, bytes) =
+            backlogs.iter().map(Backlog::size).fold((0, 0), |sum, size| (sum.0 + size.0, sum.1 + size.1));
         run.live.set_backlog(files, bytes);
         let mut planned = Vec::new();
         for backlog in &mut backlogs {
@@ -50,9 +51,17 @@ pub(crate) async fn run(run: &FlowRun<'_>) -> Result<()> {
 
 /// What a stream has still to read.
 enum Backlog {
-    Files { source_id: i64, spec: Arc<ReadFiles>, files: VecDeque<SourceFile> },
+    Files {
+        source_id: i64,
+        spec: Arc<ReadFiles>,
+        files: VecDeque<SourceFile>,
+    },
     /// `source` is its index among the flow's sources.
-    Table { source_id: i64, source: usize, at: TableOffset },
+    Table {
+        source_id: i64,
+        source: usize,
+        at: TableOffset,
+    },
 }
 
 impl Backlog {
@@ -62,7 +71,7 @@ impl Backlog {
         let Some(source_id) = source.source_id.filter(|_| source.is_stream) else { return Ok(None) };
         Ok(match &source.content {
             Content::Files { spec, listing, .. } => {
-                let known_by = if spec.allow_overwrites { KnownBy::PathSizeAndTime } else { KnownBy::Path };
+                let known_by = if spec.allow_overwrites { KnownBy::PathTimeAndSize } else { KnownBy::Path };
                 let mut new = run.update.state.new_files(source_id, source_files(listing), known_by)?;
                 // Oldest first, as they arrived; the path decides among files of one moment.
                 new.sort_by(|a, b| (a.modified_us, &a.path).cmp(&(b.modified_us, &b.path)));
@@ -76,9 +85,7 @@ impl Backlog {
     /// Files and bytes.
     fn size(&self) -> (u64, u64) {
         match self {
-            Backlog::Files { files, .. } => {
-                (files.len() as u64, files.iter().map(|file| file.size_bytes as u64).sum())
-            }
+            Backlog::Files { files, .. } => (files.len() as u64, files.iter().map(|file| file.size_bytes as u64).sum()),
             Backlog::Table { .. } => (0, 0),
         }
     }

@@ -50,7 +50,11 @@ pub(crate) async fn bring_up(run: &FlowRun<'_>, sources: &mut [OpenSource]) -> R
                 run.update.recorder.notice(
                     run.about(),
                     "commits-lost",
-                    format!("table `{}` lost {} commits of this flow; their input is read again", run.dataset.label, lost.len()),
+                    format!(
+                        "table `{}` lost {} commits of this flow; their input is read again",
+                        run.dataset.label,
+                        lost.len()
+                    ),
                     None,
                 );
                 for batch in lost {
@@ -147,7 +151,8 @@ async fn write_and_commit(
     };
     let session = crate::session::with_partitions(&run.session, partitions(run, &batch_inputs));
     let files =
-        micro_batch::write(&session, &plan, &destination, &run.update.stop, &run.live.batch_rows, &run.during()).await?;
+        micro_batch::write(&session, &plan, &destination, &run.update.stop, &run.live.batch_rows, &run.during())
+            .await?;
     let rows_out = files.iter().map(|file| file.rows).sum();
     fail_point::hit("written", Some(&run.flow.name))?;
 
@@ -273,7 +278,8 @@ async fn evolve(run: &FlowRun<'_>, sources: &mut [OpenSource], batch: i64, input
         }
         for field in evolved.schema.fields() {
             if schema.schema.field_with_name(field.name()).ok() != Some(field.as_ref()) {
-                let data_type = from_arrow(field.data_type()).map_or_else(|| field.data_type().to_string(), |t| t.to_string());
+                let data_type =
+                    from_arrow(field.data_type()).map_or_else(|| field.data_type().to_string(), |t| t.to_string());
                 added.push((field.name().clone(), data_type));
             }
         }

@@ -130,8 +130,11 @@ fn refuse_changed_sources(run: &FlowRun<'_>, sources: &[OpenSource], gone: &[cra
         return Ok(());
     }
     let gone: Vec<&str> = gone.iter().map(|source| source.source.as_str()).collect();
-    let new: Vec<&str> =
-        sources.iter().filter(|source| source.is_stream && !source.is_recorded).map(|source| source.key.as_str()).collect();
+    let new: Vec<&str> = sources
+        .iter()
+        .filter(|source| source.is_stream && !source.is_recorded)
+        .map(|source| source.key.as_str())
+        .collect();
     let change = match (gone.as_slice(), new.as_slice()) {
         ([], []) => return Ok(()),
         (gone, []) => format!("no longer reads {}", gone.join(", ")),
@@ -244,8 +247,7 @@ pub(crate) fn are_known(sources: &[OpenSource]) -> bool {
 
 /// The tables for one batch: of the streams what `planned` says, of the rest all there is.
 pub(crate) async fn batch_inputs(sources: &[OpenSource], planned: &[PlannedInput]) -> Result<BatchInputs> {
-    let mut batch =
-        BatchInputs { providers: HashMap::new(), counters: Vec::new(), files: 0, bytes: 0, table_rows: 0 };
+    let mut batch = BatchInputs { providers: HashMap::new(), counters: Vec::new(), files: 0, bytes: 0, table_rows: 0 };
     for source in sources {
         let plan = source.source_id.and_then(|id| planned.iter().find(|input| input.source_id == id));
         let provider = match &source.content {
@@ -267,7 +269,8 @@ pub(crate) async fn batch_inputs(sources: &[OpenSource], planned: &[PlannedInput
                 let table = table.lock().await;
                 match (source.is_stream, plan) {
                     (true, Some(PlannedInput { start_offset: Some(start), end_offset: Some(end), .. })) => {
-                        let files = planned_slice(&table, TableOffset::from_json(start)?, TableOffset::from_json(end)?)?;
+                        let files =
+                            planned_slice(&table, TableOffset::from_json(start)?, TableOffset::from_json(end)?)?;
                         batch.files += files.len() as u64;
                         batch.bytes += files.iter().map(|file| file.size).sum::<u64>();
                         batch.table_rows += files.iter().filter_map(|file| file.rows).sum::<u64>();

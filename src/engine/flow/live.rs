@@ -86,9 +86,7 @@ pub(crate) fn scanned(counters: &[Arc<ScanCounters>]) -> FlowMetrics {
         files_in: sum(|counters| counters.files.load(Relaxed)),
         bytes_in: sum(|counters| counters.bytes.load(Relaxed)),
         rescued_values: sum(|counters| counters.rescued_values.load(Relaxed)),
-        corrupt_records: sum(|counters| {
-            counters.corrupt_kept.load(Relaxed) + counters.corrupt_dropped.load(Relaxed)
-        }),
+        corrupt_records: sum(|counters| counters.corrupt_kept.load(Relaxed) + counters.corrupt_dropped.load(Relaxed)),
         ..FlowMetrics::default()
     }
 }

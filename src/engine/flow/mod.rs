@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use datafusion::prelude::SessionContext;
 use pipeline::event::FlowMetrics;
-use pipeline::graph::{Dataset, Flow, FlowId, FlowKind};
+use pipeline::graph::{Dataset, Flow, FlowKind};
 
 use crate::error::{Error, Result};
 use crate::record::About;
@@ -29,7 +29,6 @@ use live::LiveMetrics;
 /// A flow that is being run.
 pub(crate) struct FlowRun<'a> {
     pub update: &'a Update,
-    pub id: FlowId,
     pub flow: &'a Flow,
     pub dataset: &'a Dataset,
     /// As state.db knows it.

@@ -12,16 +12,18 @@ use crate::state::{Completion, PlannedInput};
 /// Appends the rows and marks the flow as done, or finishes what a crash left.
 pub(crate) async fn run(run: &FlowRun<'_>) -> Result<()> {
     let mut sources = inputs::open(run, true).await?;
-    let is_empty = |source: &inputs::OpenSource| {
-        matches!(&source.content, Content::Files { listing, .. } if listing.is_empty())
-    };
+    let is_empty =
+        |source: &inputs::OpenSource| matches!(&source.content, Content::Files { listing, .. } if listing.is_empty());
     for source in sources.iter().filter(|source| is_empty(source)) {
         if let Content::Files { spec, .. } = &source.content {
             run.update.recorder.notice(
                 run.about(),
                 "empty-source",
                 format!("once flow `{}` finds no file at `{}`", run.flow.name, spec.path),
-                Some(format!("if that is a mistake, correct the path and run: flowbench run --rerun-once {}", run.flow.name)),
+                Some(format!(
+                    "if that is a mistake, correct the path and run: flowbench run --rerun-once {}",
+                    run.flow.name
+                )),
             );
         }
     }

@@ -299,4 +299,3 @@ fn coerce(param: Param, arg: &DataType) -> Option<DataType> {
         _ => return None,
     })
 }
-

@@ -222,17 +222,17 @@ static ALL: LazyLock<All> = LazyLock::new(|| {
     scalars.extend(json.into_iter().map(|f| (Json, f)));
     let ours = [
         casts::FUNCTIONS,
-//TEMP         collections::FUNCTIONS,
+        //TEMP         collections::FUNCTIONS,
         dates::FUNCTIONS,
-//TEMP         json::FUNCTIONS,
-//TEMP         numbers::FUNCTIONS,
-//TEMP         texts::FUNCTIONS,
+        //TEMP         json::FUNCTIONS,
+        //TEMP         numbers::FUNCTIONS,
+        //TEMP         texts::FUNCTIONS,
         timestamps::FUNCTIONS,
     ];
     let ours = ours.into_iter().flatten().map(|f| Arc::new(ScalarUDF::new_from_impl(Function::new(f))));
     scalars.extend(ours.map(|f| (Flowbench, f)));
     scalars.push((Flowbench, Arc::new(ScalarUDF::new_from_impl(timestamps::Now::default()))));
-//TEMP     scalars.push((Flowbench, Arc::new(ScalarUDF::new_from_impl(json::FromJson::default()))));
+    //TEMP     scalars.push((Flowbench, Arc::new(ScalarUDF::new_from_impl(json::FromJson::default()))));
     // DataFusion's and datafusion-spark's functions under names that only Spark has.
     let by_name: HashMap<String, Arc<ScalarUDF>> = by_name(&scalars);
     for (name, alias) in SCALAR_ALIASES {
@@ -281,12 +281,8 @@ const SCALAR_ALIASES: &[(&str, &str)] = &[
     ("array_max", "array_max"),
 ];
 
-const AGGREGATE_ALIASES: &[(&str, &str)] = &[
-    ("approx_distinct", "approx_count_distinct"),
-    ("bool_and", "every"),
-    ("bool_or", "some"),
-    ("bool_or", "any"),
-];
+const AGGREGATE_ALIASES: &[(&str, &str)] =
+    &[("approx_distinct", "approx_count_distinct"), ("bool_and", "every"), ("bool_or", "some"), ("bool_or", "any")];
 
 #[cfg(test)]
 mod tests;

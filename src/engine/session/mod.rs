@@ -18,8 +18,8 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use datafusion::catalog::{CatalogProvider, MemoryCatalogProvider, MemoryCatalogProviderList, MemorySchemaProvider};
 use datafusion::catalog::CatalogProviderList;
+use datafusion::catalog::{CatalogProvider, MemoryCatalogProvider, MemoryCatalogProviderList, MemorySchemaProvider};
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::memory_pool::{FairSpillPool, TrackConsumersPool};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
@@ -29,8 +29,8 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use crate::error::{Error, Result};
 use crate::functions;
 
-pub(crate) use types::{map_of, timestamp, timestamp_ntz};
 pub use plan::{PlanError, PlanErrorKind, plan};
+pub(crate) use types::{map_of, timestamp, timestamp_ntz};
 
 /// Rows of a record batch between operators.
 const BATCH_ROWS: usize = 8192;
@@ -83,6 +83,29 @@ pub fn session(options: &SessionOptions) -> Result<SessionContext> {
 /// enough (about 0.1 ms) to be made for each query.
 pub fn flow_session(engine: &SessionContext) -> SessionContext {
     SessionContext::new_with_state(flow_state(engine))
+}
+
+/// A session like `flow` whose plans have at most this many partitions.
+pub fn with_partitions(flow: &SessionContext, partitions: usize) -> SessionContext {
+    let state = flow.state();
+    let config = state.config().clone().with_target_partitions(partitions.max(1));
+    SessionContext::new_with_state(SessionStateBuilder::new_from_existing(state).with_config(config).build())
+}
+
+/// How many partitions a session's plans have at most.
+pub fn partitions(session: &SessionContext) -> usize {
+    session.state().config().target_partitions()
+}
+
+/// A flow's session, with a pool of memory of its own if the flow has a limit.
+pub fn limited(engine: &SessionContext, memory_bytes: Option<u64>) -> Result<SessionContext> {
+    let Some(bytes) = memory_bytes else { return Ok(flow_session(engine)) };
+    let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+    let pool = TrackConsumersPool::new(FairSpillPool::new(bytes), CONSUMERS_NAMED);
+    let shared = engine.runtime_env();
+    let runtime = RuntimeEnv { memory_pool: Arc::new(pool), ..shared.as_ref().clone() };
+    let state = SessionStateBuilder::new_from_existing(flow_state(engine)).with_runtime_env(Arc::new(runtime)).build();
+    Ok(SessionContext::new_with_state(state))
 }
 
 fn flow_state(engine: &SessionContext) -> SessionState {

@@ -55,11 +55,21 @@ pub struct PlanError {
 pub enum PlanErrorKind {
     Syntax,
     /// `candidates`: what there is instead, the nearest first.
-    UnknownColumn { name: String, candidates: Vec<String> },
-    UnknownFunction { name: String, candidates: Vec<String> },
-    UnknownTable { name: String },
+    UnknownColumn {
+        name: String,
+        candidates: Vec<String>,
+    },
+    UnknownFunction {
+        name: String,
+        candidates: Vec<String>,
+    },
+    UnknownTable {
+        name: String,
+    },
     /// The column is in more than one relation.
-    AmbiguousColumn { name: String },
+    AmbiguousColumn {
+        name: String,
+    },
     TypeMismatch,
     /// Fine in Spark, not built here.
     Unsupported,
@@ -252,9 +262,8 @@ impl Planner<'_> {
         if matches!(error.kind, PlanErrorKind::UnknownFunction { .. })
             && let Some(span) = leaf.span
         {
-            let whole = spelling::compound_expressions(statement)
-                .into_iter()
-                .find(|expression| expression.start == span.start);
+            let whole =
+                spelling::compound_expressions(statement).into_iter().find(|expression| expression.start == span.start);
             if let Some(whole) = whole {
                 spelling::blank_expression(statement, whole);
                 return Mended::Blanked(error);

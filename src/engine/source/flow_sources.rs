@@ -21,7 +21,9 @@ pub fn flow_sources<'a>(graph: &'a Graph, reading: &'a Reading) -> Vec<FlowSourc
             Source::Files(_) => "files".to_string(),
             Source::Dataset { id, .. } if graph.dataset(*id).view.is_some() => continue,
             Source::Dataset { id, .. } => format!("table {}", graph.dataset(*id).name.key()),
-            Source::External { id, .. } => format!("table {}", graph.externals[id.0].name.value.to_string().to_lowercase()),
+            Source::External { id, .. } => {
+                format!("table {}", graph.externals[id.0].name.value.to_string().to_lowercase())
+            }
             Source::Unresolved => continue,
         };
         let count = counts.entry(key.clone()).or_default();

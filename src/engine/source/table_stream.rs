@@ -118,7 +118,9 @@ pub fn planned_slice(table: &Table, start: TableOffset, end: TableOffset) -> Res
                 files.extend(slice.files);
                 at = slice.end;
             }
-            None => return Err(Error::Internal(format!("the planned input of table `{}` does not add up", table.name()))),
+            None => {
+                return Err(Error::Internal(format!("the planned input of table `{}` does not add up", table.name())));
+            }
         }
     }
     Ok(files)

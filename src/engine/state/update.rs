@@ -32,6 +32,40 @@ stored_as_text!(RunState {
     Idle = "IDLE",
 });
 
+impl From<pipeline::event::State> for RunState {
+    fn from(state: pipeline::event::State) -> RunState {
+        use pipeline::event::State;
+        match state {
+            State::Queued => RunState::Queued,
+            State::Planning => RunState::Planning,
+            State::Running => RunState::Running,
+            State::Completed => RunState::Completed,
+            State::Failed => RunState::Failed,
+            State::Skipped => RunState::Skipped,
+            State::Canceled => RunState::Canceled,
+            State::Excluded => RunState::Excluded,
+            State::Idle => RunState::Idle,
+        }
+    }
+}
+
+impl From<RunState> for pipeline::event::State {
+    fn from(state: RunState) -> pipeline::event::State {
+        use pipeline::event::State;
+        match state {
+            RunState::Queued => State::Queued,
+            RunState::Planning => State::Planning,
+            RunState::Running => State::Running,
+            RunState::Completed => State::Completed,
+            RunState::Failed => State::Failed,
+            RunState::Skipped => State::Skipped,
+            RunState::Canceled => State::Canceled,
+            RunState::Excluded => State::Excluded,
+            RunState::Idle => State::Idle,
+        }
+    }
+}
+
 impl RunState {
     /// True if nothing more will happen.
     pub fn is_final(self) -> bool {

@@ -32,11 +32,7 @@ impl Tables {
     }
 
     /// The table in a folder, made by `create` if there is none.
-    pub fn get_or_create(
-        &self,
-        dir: &Path,
-        create: impl FnOnce(&Path) -> Result<Table>,
-    ) -> Result<SharedTable> {
+    pub fn get_or_create(&self, dir: &Path, create: impl FnOnce(&Path) -> Result<Table>) -> Result<SharedTable> {
         if let Some(table) = self.get(dir)? {
             return Ok(table);
         }

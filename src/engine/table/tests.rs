@@ -88,7 +88,8 @@ async fn what_is_written_is_read_back_with_plain_types() {
         ("points", DataType::List(Arc::new(Field::new("item", DataType::Struct(point), true)))),
     ]);
     let mut table = create(dir.path(), all, &[]);
-    let sql = "SELECT 1 AS id, arrow_cast('2024-02-03T04:05:06.123456Z', 'Timestamp(Microsecond, Some(\"UTC\"))') AS at,
+    let sql =
+        "SELECT 1 AS id, arrow_cast('2024-02-03T04:05:06.123456Z', 'Timestamp(Microsecond, Some(\"UTC\"))') AS at,
                arrow_cast('2024-02-03T04:05:06', 'Timestamp(Microsecond, None)') AS local, DATE '2024-02-03' AS day,
                arrow_cast(-12.5, 'Decimal128(20, 2)') AS price, [named_struct('x', 1, 's', 'a'), NULL] AS points";
     let batches = SessionContext::new().sql(sql).await.expect("plan").collect().await.expect("rows");

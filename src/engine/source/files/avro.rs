@@ -44,11 +44,8 @@ pub fn read(file: &FileEntry, output: &mut Output<'_>) -> Result<()> {
     let fields = schema.fields().iter().enumerate();
     let wanted: Vec<usize> = fields.filter(|(_, field)| is_wanted(field.name())).map(|(index, _)| index).collect();
     // Without any column its reader would not say how many rows there are.
-    let reader = if wanted.is_empty() || wanted.len() == schema.fields().len() {
-        reader
-    } else {
-        open(file, Some(wanted))?
-    };
+    let reader =
+        if wanted.is_empty() || wanted.len() == schema.fields().len() { reader } else { open(file, Some(wanted))? };
     for batch in reader {
         push_adapted(&batch.map_err(|error| corrupt(file, error))?, file, output)?;
     }

@@ -73,7 +73,8 @@ fn sample(files: &[FileEntry]) -> Vec<FileEntry> {
 
 /// Adds the columns that are ours: where rescued and corrupt records go.
 fn finish(spec: &ReadFiles, mut columns: Vec<Field>, is_inferred: bool) -> SourceSchema {
-    let string = |name: &str| Field { name: name.into(), data_type: DataType::String, is_nullable: true, comment: None };
+    let string =
+        |name: &str| Field { name: name.into(), data_type: DataType::String, is_nullable: true, comment: None };
     // As in Spark, a declared schema says itself whether it wants corrupt records.
     let corrupt = spec.corrupt_record_column.clone().filter(|name| is_inferred || position(&columns, name).is_some());
     // A line of text is never misread.
@@ -282,7 +283,9 @@ fn each<Item: Sync, Seen: Send>(
     let seen = std::thread::scope(|scope| {
         let workers: Vec<_> = (1..threads).map(|_| scope.spawn(&work)).collect();
         let mut all: Vec<Result<Vec<(usize, Seen)>>> = vec![work()];
-        all.extend(workers.into_iter().map(|worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))));
+        all.extend(
+            workers.into_iter().map(|worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))),
+        );
         all
     });
     let mut seen: Vec<(usize, Seen)> = seen.into_iter().collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();

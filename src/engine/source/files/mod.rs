@@ -29,7 +29,6 @@ mod adapt;
 mod json;
 mod read_json;
 mod csv;
-pub mod json;
 mod parquet;
 mod avro;
 mod text;

@@ -43,7 +43,8 @@ pub fn as_column(field: &FieldRef) -> Field {
 fn open(file: &FileEntry) -> Result<ParquetRecordBatchReaderBuilder<File>> {
     // Parquet's own types are canonical; the Arrow schema that some writers embed is not.
     let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
-    ParquetRecordBatchReaderBuilder::try_new_with_options(open_raw(file)?, options).map_err(|error| corrupt(file, error))
+    ParquetRecordBatchReaderBuilder::try_new_with_options(open_raw(file)?, options)
+        .map_err(|error| corrupt(file, error))
 }
 
 /// Reads the row groups whose middle is in `part`.
@@ -87,4 +88,3 @@ pub fn push_adapted(batch: &arrow::record_batch::RecordBatch, file: &FileEntry, 
     let rows = batch.num_rows();
     output.push(Decoded { columns, rescued: rescue.finish(rows, &file.path), corrupt: None, rows })
 }
-

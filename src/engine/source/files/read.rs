@@ -155,7 +155,8 @@ impl<'a> Lines<'a> {
             }
             if self.at >= self.end {
                 // The part's last line is the one that its last byte is in.
-                let from = self.buffer.len() - usize::try_from(self.at - self.end + 1).unwrap_or(usize::MAX).min(self.buffer.len());
+                let from = self.buffer.len()
+                    - usize::try_from(self.at - self.end + 1).unwrap_or(usize::MAX).min(self.buffer.len());
                 if let Some(end) = memchr::memchr(b'\n', &self.buffer[from..]) {
                     self.given = from + end + 1;
                     self.is_done = true;
@@ -167,7 +168,9 @@ impl<'a> Lines<'a> {
                 self.given = self.buffer.len();
                 return Ok((!self.buffer.is_empty()).then_some(&self.buffer[..]));
             }
-            if self.at < self.end && let Some(end) = memchr::memrchr(b'\n', &self.buffer[before.min(self.buffer.len())..]) {
+            if self.at < self.end
+                && let Some(end) = memchr::memrchr(b'\n', &self.buffer[before.min(self.buffer.len())..])
+            {
                 self.given = before + end + 1;
                 return Ok(Some(&self.buffer[..self.given]));
             }

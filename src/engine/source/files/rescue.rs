@@ -63,7 +63,8 @@ impl Rescue {
 /// Adds one value to every row of a rescued column.
 pub fn add_to_all(column: Option<ArrayRef>, rows: usize, file_path: &str, more: &Map<String, Value>) -> ArrayRef {
     let text = |row: usize| {
-        let kept = column.as_ref().filter(|column| column.is_valid(row)).map(|column| column.as_string::<i32>().value(row));
+        let kept =
+            column.as_ref().filter(|column| column.is_valid(row)).map(|column| column.as_string::<i32>().value(row));
         let mut map: Map<String, Value> = kept.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
         map.extend(more.clone());
         map.insert(FILE_PATH.into(), file_path.into());

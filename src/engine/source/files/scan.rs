@@ -152,7 +152,9 @@ pub(super) struct Scan {
 impl Scan {
     fn new(table: &FilesTable, projection: Option<&Vec<usize>>) -> Result<Scan> {
         let output = match projection {
-            Some(columns) => Arc::new(table.table_schema.project(columns).map_err(|error| Error::Internal(error.to_string()))?),
+            Some(columns) => {
+                Arc::new(table.table_schema.project(columns).map_err(|error| Error::Internal(error.to_string()))?)
+            }
             None => table.table_schema.clone(),
         };
         let role = |field: &FieldRef| match &field.name()[..] {
@@ -531,4 +533,3 @@ impl From<Error> for DataFusionError {
         DataFusionError::External(Box::new(error))
     }
 }
-

@@ -93,14 +93,8 @@ mod tests {
 
     #[test]
     fn shares_are_about_equal_and_lose_nothing() {
-        let cases: [&[u64]; 6] = [
-            &[],
-            &[0, 0, 1],
-            &[1 << 30],
-            &[800 * 1024; 1100],
-            &[10, 1 << 30, 10],
-            &[100 << 20, 1 << 20, 300 << 20, 5],
-        ];
+        let cases: [&[u64]; 6] =
+            [&[], &[0, 0, 1], &[1 << 30], &[800 * 1024; 1100], &[10, 1 << 30, 10], &[100 << 20, 1 << 20, 300 << 20, 5]];
         for sizes in cases {
             let files = files(sizes);
             for shares in [1, 2, 7] {

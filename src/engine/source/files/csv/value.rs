@@ -197,7 +197,11 @@ impl Column {
             Column::Decimal(builder, precision, scale) => {
                 append(decimal(text, *precision, *scale), |value| builder.append_option(value))
             }
-            Column::String(_) | Column::Binary(_) | Column::Date(_) | Column::Timestamp(_) | Column::TimestampNtz(_) => {
+            Column::String(_)
+            | Column::Binary(_)
+            | Column::Date(_)
+            | Column::Timestamp(_)
+            | Column::TimestampNtz(_) => {
                 unreachable!("done above")
             }
         }
