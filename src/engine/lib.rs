@@ -2,6 +2,40 @@
 //! to Delta tables exactly once, and reports what happened as `pipeline::event` values.
 //!
 //! The only user of DataFusion, Delta, SQLite and the file system.
+//!
+//! In reading order: a workspace is opened ([`open`]) and held by an [`Engine`]; its queries are planned over
+//! their sources (`reading`, [`source`], [`session`], [`functions`]) and checked (`analysis`); an update
+//! ([`update`]) runs the flows (`flow`), each in micro-batches (`micro_batch`) into a [`table`], with every
+//! step written down in [`state`] and reported (`record`).
 
+pub mod clock;
 pub mod error;
+pub mod stop;
+pub mod fail_point;
+pub mod lock;
+pub mod data_type;
+pub mod functions;
+pub mod session;
+pub mod table;
+pub mod state;
+pub mod source;
+pub mod open;
 pub mod watch;
+mod reading;
+mod stream_rules;
+mod columns;
+mod engine;
+mod listings;
+mod analysis;
+mod record;
+mod micro_batch;
+mod flow;
+mod full_refresh;
+mod history;
+mod maintenance;
+pub mod update;
+
+pub use analysis::Analysis;
+pub use engine::Engine;
+pub use record::EventSink;
+pub use stop::Stop;

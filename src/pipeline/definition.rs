@@ -70,6 +70,8 @@ pub struct DatasetDefinition {
     pub is_private: bool,
     /// `AS query`: for a streaming table the default flow, named like the table.
     pub query: Option<Query>,
+    /// `FLOW INSERT ONCE BY NAME query`: the default flow runs once, until a full refresh.
+    pub is_once: bool,
     /// Written in a legacy LIVE form, where a batch `read_files` is an incremental read.
     pub is_legacy_live: bool,
     pub limits: FlowLimits,

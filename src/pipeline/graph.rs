@@ -9,7 +9,7 @@ use crate::definition::{DatasetDefinition, DatasetKind, Definition, FlowDefiniti
 use crate::diagnostic::{Diagnostic, nearest};
 use crate::name::{DatasetName, Name};
 use crate::query::{InputSource, Query};
-use crate::read_files::{ReadFiles, TableStream, read_files, table_stream};
+use crate::read_files::{ReadFiles, ReadMode, TableStream, read_files, table_stream};
 use crate::settings::{ExternalTable, Settings};
 use crate::text::Span;
 
@@ -388,13 +388,14 @@ impl Builder<'_> {
             };
             let kind = match dataset.kind() {
                 DatasetKind::MaterializedView => FlowKind::Complete,
+                _ if dataset.definition.is_once => FlowKind::Once,
                 _ => FlowKind::Append,
             };
             let (name, scope) = (dataset.label.clone(), dataset.definition.scope.clone());
             let (name_span, span) = (dataset.definition.name.span, dataset.definition.span);
             let limits = dataset.definition.limits.clone();
             let comment = dataset.definition.comment.clone();
-            let reading = self.resolve(query, &scope, kind == FlowKind::Append);
+            let reading = self.resolve(query, &scope);
             self.push_flow(Flow {
                 name,
                 target: id,
@@ -412,7 +413,7 @@ impl Builder<'_> {
     fn add_flow(&mut self, definition: FlowDefinition) {
         let target = self.complete(&definition.target.value, &definition.scope);
         let kind = if definition.is_once { FlowKind::Once } else { FlowKind::Append };
-        let reading = self.resolve(definition.query, &definition.scope, kind == FlowKind::Append);
+        let reading = self.resolve(definition.query, &definition.scope);
         let Some(target) = self.by_name.get(&target.key()).copied() else {
             let written = &definition.target.value;
             let labels: Vec<&str> = self.graph.datasets.iter().map(|dataset| dataset.label.as_str()).collect();
@@ -480,7 +481,7 @@ impl Builder<'_> {
             }
             let Some(query) = dataset.definition.query.clone() else { continue };
             let scope = dataset.definition.scope.clone();
-            let view = self.resolve(query, &scope, true);
+            let view = self.resolve(query, &scope);
             self.graph.datasets[id.0].view = Some(view);
         }
     }
@@ -490,12 +491,13 @@ impl Builder<'_> {
     }
 
     /// Looks a name up as SQL does: first the datasets of the pipeline, then the external tables.
-    fn resolve(&mut self, query: Query, scope: &Scope, may_stream: bool) -> Reading {
+    fn resolve(&mut self, query: Query, scope: &Scope) -> Reading {
         let mut inputs = Vec::new();
         for input in &query.inputs {
             let source = match &input.source {
                 InputSource::Files(call) => {
-                    let (spec, diagnostics) = read_files(call, self.settings, input.stream && may_stream);
+                    let mode = if input.stream { ReadMode::Stream } else { ReadMode::Batch };
+                    let (spec, diagnostics) = read_files(call, mode, self.settings);
                     self.diagnostics.extend(diagnostics);
                     spec.map_or(Source::Unresolved, |spec| Source::Files(Box::new(spec)))
                 }

@@ -6,16 +6,22 @@
 
 pub mod text;
 pub mod diagnostic;
+pub mod byte_size;
+pub mod path;
+pub mod timestamp;
 pub mod name;
 pub mod data_type;
+pub mod ddl;
 pub mod settings;
 pub mod query;
 pub mod read_files;
 pub mod definition;
 pub mod workspace;
+pub mod resume;
 pub mod parse;
 pub mod graph;
 pub mod validate;
+pub mod load;
 pub mod change;
 pub mod command;
 pub mod event;

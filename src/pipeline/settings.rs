@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::name::Name;
-use crate::text::{Span, Spanned};
+use crate::text::{FileId, Span, Spanned};
 
 /// `[pipeline] mode`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -44,19 +44,47 @@ pub struct Settings {
     pub external: Vec<ExternalTable>,
 }
 
-/// `[limits]` of flowbench.toml.
+impl Settings {
+    /// What an empty flowbench.toml says: the pipeline is named like its folder, everything else has its default.
+    pub fn new(folder_name: &str) -> Settings {
+        let start = Span::new(FileId(0), 0..0);
+        Settings {
+            name: folder_name.to_string(),
+            schema: "default".to_string(),
+            catalog: None,
+            mode: Spanned::new(Mode::Triggered, start),
+            channel: Channel::Preview,
+            storage: ".flowbench".to_string(),
+            sources: vec!["transformations/**".to_string()],
+            time_zone: Spanned::new("UTC".to_string(), start),
+            limits: Limits::default(),
+            configuration: BTreeMap::new(),
+            paths: Vec::new(),
+            external: Vec::new(),
+        }
+    }
+}
+
+/// `[limits]` of flowbench.toml. The default lets a live flow commit while three backfills run, and stays in the
+/// memory of a small machine; a flow's own `limits` narrow it further.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Limits {
-    /// Flows that run at the same time.
+    /// Flows that run at the same time; default 4.
     pub concurrent_flows: usize,
     /// Worker threads; default the number of cores.
     pub threads: Option<usize>,
-    /// Bytes for all operators together, spilled past that.
+    /// Bytes for all operators together, spilled past that; default 1 GiB.
     pub memory_bytes: u64,
     /// Where operators spill; default a folder in `storage`.
     pub spill: Option<String>,
-    /// Retries of a flow whose failure may pass.
+    /// Retries of a flow whose failure may pass; default 2, so three tries.
     pub retries: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { concurrent_flows: 4, threads: None, memory_bytes: 1 << 30, spill: None, retries: 2 }
+    }
 }
 
 /// A value of `[configuration]`.

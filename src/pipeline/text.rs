@@ -148,6 +148,10 @@ impl MappedText {
             };
             self.push_piece(&other.text[start..end], origin, piece.copied);
         }
+        // Nothing still stands somewhere.
+        if self.pieces.is_empty() && !other.pieces.is_empty() {
+            self.push_piece("", other.origin(range), false);
+        }
     }
 
     /// Returns the part `range` as text of its own.
@@ -237,6 +241,7 @@ mod tests {
         assert_eq!(mapped.origin(14..21), Span::new(file, 14..22));
         let x = mapped.as_str().find('x').unwrap();
         assert_eq!(mapped.origin(x..x + 1), Span::new(file, 29..30));
+        assert_eq!(mapped.part(6..6).origin(0..0), Span::new(file, 6..6));
         let again = mapped.replaced(&[(0..6, "select".to_string())]);
         assert_eq!(again.origin(16..18), Span::new(file, 14..22));
     }

@@ -1,5 +1,35 @@
 //! Text → definitions.
 //!
 //! - `parameters.rs`: `${name}` replaced before anything else
+//! - `settings.rs`: flowbench.toml
+//! - `sql_file.rs`: a SQL file → statements; `SET` and `USE`
+//! - `statement.rs`: `CREATE …` up to the query; `columns.rs`, `clauses.rs`: its parts; `flow.rs`: `CREATE FLOW`
+//! - `query/`: a query → text for DataFusion over named inputs
+//! - `token.rs`, `cursor.rs`: SQL text → tokens, and the walk over them
+//! - `toml_file.rs`: definitions in TOML; `for_each.rs`: one table for several definitions
+//! - `toml_tree.rs`, `toml_reader.rs`: TOML with places; its keys read with their types
 
 pub mod parameters;
+pub mod toml_tree;
+pub mod toml_reader;
+pub mod settings;
+pub mod sql_file;
+mod statement;
+mod columns;
+mod clauses;
+mod flow;
+pub mod query;
+mod cursor;
+mod token;
+pub mod for_each;
+pub mod toml_file;
+
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod toml_cases;
+
+pub use query::query;
+pub use settings::settings;
+pub use sql_file::sql_file;
+pub use toml_file::toml_file;

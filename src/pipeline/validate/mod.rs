@@ -5,10 +5,12 @@
 //! - `flow_target.rs`: what a flow may write to
 //! - `view.rs`: names and readers of temporary views
 //! - `table_clauses.rs`: PARTITIONED BY, CLUSTER BY, columns and properties that exclude each other
+//! - `column_type.rs`: types of columns that don't exist
 //! - `protected_table.rs`: `pipelines.reset.allowed = false` below a table that may be reset
 //! - `empty_pipeline.rs`: nothing to run
 //! - `mode.rs`: what the pipeline's mode allows
 
+mod column_type;
 mod cycle;
 mod empty_pipeline;
 mod flow_target;
@@ -34,6 +36,7 @@ const RULES: &[Rule] = &[
     stream_or_batch::check,
     view::check,
     table_clauses::check,
+    column_type::check,
     protected_table::check,
 ];
 

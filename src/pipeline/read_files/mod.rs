@@ -1,9 +1,34 @@
-//! The options of `read_files` with their types, defaults and rules (spec: Databricks' `read_files` page).
+//! The options of reading files and tables with their types, defaults and rules (Databricks' `read_files` page,
+//! Delta's streaming options).
+//!
+//! - `mod.rs`: the checked values
+//! - `options.rs`: the names of all options and what we do with each; reading a value with its type
+//! - `check.rs`: `read_files(…)` and `[[source]]` → [`ReadFiles`]
+//! - `table_stream.rs`: `STREAM t WITH (…)` → [`TableStream`]
 //!
 //! Not here: globbing, listing and decoding, which the engine does.
 
+mod options;
+mod check;
+mod table_stream;
+
+#[cfg(test)]
+mod cases;
+
+pub use check::{external_files, read_files};
+pub use table_stream::table_stream;
+
 use crate::data_type::Field;
 use crate::text::Span;
+
+/// How an input is read: some options have a meaning for one of them only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ReadMode {
+    /// The whole of it, each time.
+    Batch,
+    /// What is new, in micro-batches.
+    Stream,
+}
 
 /// The format of a file source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
@@ -121,7 +146,7 @@ pub struct CsvOptions {
 }
 
 /// Options of reading a Delta table as a stream (`STREAM t WITH (…)`).
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct TableStream {
     /// Read from this version's changes on; only on the flow's first start.
     pub starting_version: Option<i64>,
@@ -134,16 +159,16 @@ pub struct TableStream {
     pub max_files_per_trigger: usize,
     pub max_bytes_per_trigger: Option<u64>,
 }
-pub fn read_files(
-    _c: &crate::query::FilesCall,
-    _s: &crate::settings::Settings,
-    _b: bool,
-) -> (Option<ReadFiles>, Vec<crate::diagnostic::Diagnostic>) {
-    (None, vec![])
-}
-pub fn table_stream(
-    _c: &crate::query::Input,
-    _s: &crate::settings::Settings,
-) -> (Option<TableStream>, Vec<crate::diagnostic::Diagnostic>) {
-    (None, vec![])
+
+impl Default for TableStream {
+    fn default() -> TableStream {
+        TableStream {
+            starting_version: None,
+            starts_at_latest: false,
+            starting_timestamp_us: None,
+            skip_change_commits: false,
+            max_files_per_trigger: 1000,
+            max_bytes_per_trigger: None,
+        }
+    }
 }

@@ -1,0 +1,315 @@
+//! One micro-batch, exactly once: plan → write → commit → mark (architecture, "One micro-batch").
+//!
+//! ```text
+//!  plan      state.db: batch id + exact input          after a crash: not in the table → run it again
+//!  write     data files, not part of the table yet                    leftovers → vacuum
+//!  commit    one Delta commit: rows + txn(flow id, batch id)          in the table → mark it
+//!  mark      state.db: committed, offsets move on
+//! ```
+
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
+
+use datafusion::logical_expr::LogicalPlan;
+use pipeline::event::{Details, FlowMetrics, Level};
+use pipeline::graph::FlowKind;
+use pipeline::resume::{Facts, FoundTable, Resume, resume};
+
+use super::FlowRun;
+use super::inputs::{BatchInputs, Content, OpenSource, batch_inputs};
+use super::live::scanned;
+use crate::clock::now_us;
+use crate::columns::{by_name, grow, output_fields};
+use crate::data_type::from_arrow;
+use crate::error::{Error, Result};
+use crate::fail_point;
+use crate::history::definition_hash;
+use crate::micro_batch::{self, Destination, query_error};
+use crate::reading::plan_reading;
+use crate::source::files;
+use crate::state::{Committed, Completion, PlanBatch, PlannedInput};
+use crate::table::{Commit, WriterOptions};
+
+/// How often a batch may widen the schema and start anew: each time adds at least one field.
+const EVOLUTIONS_MAX: usize = 100;
+
+/// Brings the checkpoint and the table to agree, replaying what has to be. Returns the id for the next
+/// batch; None if the flow is done.
+pub(crate) async fn bring_up(run: &FlowRun<'_>, sources: &mut [OpenSource]) -> Result<Option<i64>> {
+    loop {
+        match resume(&facts(run).await?) {
+            Resume::StartFresh { next_batch } | Resume::Continue { next_batch } => return Ok(Some(next_batch)),
+            Resume::Done => return Ok(None),
+            Resume::MarkCommitted { batch } => {
+                let inputs = run.update.state.batch_inputs(&run.record.flow_id, run.generation, batch)?;
+                mark(run, batch, &FlowMetrics::default(), None, &inputs)?;
+            }
+            Resume::ReplayBatch { batch } => replay(run, sources, batch).await?,
+            Resume::ReplayAfter { after } => {
+                let lost = run.update.state.batches_after(&run.record.flow_id, run.generation, after.unwrap_or(-1))?;
+                run.update.recorder.notice(
+                    run.about(),
+                    "commits-lost",
+                    format!(
+                        "table `{}` lost {} commits of this flow; their input is read again",
+                        run.dataset.label,
+                        lost.len()
+                    ),
+                    None,
+                );
+                for batch in lost {
+                    replay(run, sources, batch.batch_id).await?;
+                }
+            }
+            Resume::Refuse(refusal) => {
+                return Err(Error::user(
+                    refusal.code(),
+                    format!("flow `{}` into `{}`: {}", run.flow.name, run.dataset.label, refusal.reason()),
+                    refusal.help(),
+                ));
+            }
+        }
+    }
+}
+
+async fn facts(run: &FlowRun<'_>) -> Result<Facts> {
+    let known = run.update.state.known_batches(&run.record.flow_id, run.generation)?;
+    let table = match &run.target {
+        Some(target) => {
+            let mut table = target.table.lock().await;
+            table.refresh()?;
+            FoundTable::Exists { version: table.version(), txn: table.txn(&run.app_id()) }
+        }
+        None => FoundTable::Missing,
+    };
+    Ok(Facts { known, table })
+}
+
+async fn replay(run: &FlowRun<'_>, sources: &mut [OpenSource], batch: i64) -> Result<()> {
+    let inputs = run.update.state.batch_inputs(&run.record.flow_id, run.generation, batch)?;
+    run.update.recorder.report(
+        Level::Info,
+        run.about().batch(batch),
+        format!("batch {batch} was planned and not committed: it runs again with the same input"),
+        Details::Notice { code: "batch-replayed".to_string(), help: None },
+    );
+    run_batch(run, sources, batch, &inputs).await
+}
+
+/// Plans a new batch over `inputs` and runs it.
+pub(crate) async fn plan_and_run(
+    run: &FlowRun<'_>,
+    sources: &mut [OpenSource],
+    batch: i64,
+    inputs: &[PlannedInput],
+) -> Result<()> {
+    fail_point::hit("plan", Some(&run.flow.name))?;
+    let plan = PlanBatch {
+        flow_id: &run.record.flow_id,
+        generation: run.generation,
+        batch_id: batch,
+        update_id: Some(run.update.number),
+        inputs,
+    };
+    run.update.state.plan_batch(&plan, now_us())?;
+    fail_point::hit("planned", Some(&run.flow.name))?;
+    run_batch(run, sources, batch, inputs).await
+}
+
+/// Runs a planned batch. Files with fields that the stored schema lacks widen it first; the batch keeps its
+/// id and its input.
+async fn run_batch(run: &FlowRun<'_>, sources: &mut [OpenSource], batch: i64, inputs: &[PlannedInput]) -> Result<()> {
+    for _ in 0..EVOLUTIONS_MAX {
+        run.update.stop.check()?;
+        match write_and_commit(run, sources, batch, inputs).await {
+            Err(Error::UnknownFields { .. }) => evolve(run, sources, batch, inputs).await?,
+            outcome => return outcome,
+        }
+    }
+    Err(Error::Internal(format!("flow `{}`: the schema of its source never settles", run.flow.name)))
+}
+
+async fn write_and_commit(
+    run: &FlowRun<'_>,
+    sources: &[OpenSource],
+    batch: i64,
+    inputs: &[PlannedInput],
+) -> Result<()> {
+    let started = Instant::now();
+    run.live.batch_rows.store(0, Relaxed);
+    let target = run.target()?;
+    let batch_inputs = batch_inputs(sources, inputs).await?;
+    let plan = plan(run, &batch_inputs).await?;
+    let given = output_fields(plan.schema().as_arrow()).map_err(|misfits| misfit(run, &misfits))?;
+    let columns = grow(&target.columns(run).await?, &given).map_err(|misfits| misfit(run, &misfits))?;
+    let plan = by_name(plan, &columns).map_err(|e| query_error(&run.during(), e))?;
+    let destination = Destination {
+        folder: target.folder.clone(),
+        schema: columns.schema(),
+        partition_by: target.partition_by.clone(),
+        options: WriterOptions { sync: true, ..WriterOptions::default() },
+    };
+    let session = crate::session::with_partitions(&run.session, partitions(run, &batch_inputs));
+    let files =
+        micro_batch::write(&session, &plan, &destination, &run.update.stop, &run.live.batch_rows, &run.during())
+            .await?;
+    let rows_out = files.iter().map(|file| file.rows).sum();
+    fail_point::hit("written", Some(&run.flow.name))?;
+
+    // One commit queue a table: flows that grow the schema take turns, each on top of what is there by then.
+    let mut table = target.table.lock().await;
+    table.refresh()?;
+    let current = target.columns_of(run, &table)?;
+    let columns = grow(&current, &given).map_err(|misfits| misfit(run, &misfits))?;
+    let grown = columns.fields[current.fields.len().min(columns.fields.len())..]
+        .iter()
+        .map(|field| (field.name.clone(), field.data_type.to_string()))
+        .collect::<Vec<_>>();
+    let new_schema = (columns.fields != current.fields).then(|| columns.schema());
+    let commit = Commit {
+        adds: files,
+        new_schema,
+        txns: vec![(run.app_id(), batch)],
+        operation: "STREAMING UPDATE".to_string(),
+        parameters: [
+            ("outputMode", "Append".to_string()),
+            ("flow", run.flow.name.clone()),
+            ("epochId", batch.to_string()),
+        ]
+        .into_iter()
+        .map(|(key, value)| (key.to_string(), value))
+        .collect(),
+        ..Commit::default()
+    };
+    let version = table.commit(commit).await?;
+    drop(table);
+    fail_point::hit("committed", Some(&run.flow.name))?;
+    if !grown.is_empty() {
+        let names: Vec<String> = grown.iter().map(|(name, data_type)| format!("{name} {data_type}")).collect();
+        run.update.recorder.report(
+            Level::Info,
+            run.about().batch(batch),
+            format!("schema evolved: +{}", names.join(", +")),
+            Details::SchemaEvolved { columns: grown },
+        );
+    }
+    let scanned = scanned(&batch_inputs.counters);
+    let metrics = FlowMetrics {
+        batches: 1,
+        rows_in: scanned.rows_in + batch_inputs.table_rows,
+        rows_out,
+        files_in: batch_inputs.files,
+        bytes_in: batch_inputs.bytes,
+        duration_ms: started.elapsed().as_millis() as u64,
+        ..scanned
+    };
+    mark(run, batch, &metrics, Some(version), inputs)
+}
+
+/// The flow's query over one batch.
+pub(crate) async fn plan(run: &FlowRun<'_>, inputs: &BatchInputs) -> Result<LogicalPlan> {
+    let graph = run.update.engine.graph();
+    let planned = plan_reading(&run.session, graph, &run.flow.reading, &|input| inputs.provide(input)).await;
+    // The query was planned when the update was checked; now a source looks different.
+    planned.map_err(|diagnostics| Error::Invalid { diagnostics })
+}
+
+fn partitions(run: &FlowRun<'_>, inputs: &BatchInputs) -> usize {
+    /// A batch below this is one task and one file: two would cost more than they save.
+    const BYTES_PER_TASK: u64 = 4 << 20;
+    let most = run.flow.limits.threads.unwrap_or(usize::MAX).min(crate::session::partitions(&run.session)).max(1);
+    usize::try_from(inputs.bytes / BYTES_PER_TASK).unwrap_or(usize::MAX).clamp(1, most)
+}
+
+fn mark(
+    run: &FlowRun<'_>,
+    batch: i64,
+    metrics: &FlowMetrics,
+    version: Option<i64>,
+    _inputs: &[PlannedInput],
+) -> Result<()> {
+    let completion = (run.flow.kind == FlowKind::Once).then(|| Completion {
+        done_us: now_us(),
+        update_id: Some(run.update.number),
+        rows: metrics.rows_out as i64,
+        definition_hash: definition_hash(&run.flow.reading.query.fingerprint_text),
+    });
+    let count = |count: u64| Some(count as i64);
+    let committed = Committed {
+        table_version: version,
+        rows_read: count(metrics.rows_in),
+        rows_written: count(metrics.rows_out),
+        rows_rescued: count(metrics.rescued_values),
+        duration_ms: count(metrics.duration_ms),
+        completion,
+    };
+    run.update.state.mark_committed(&run.record.flow_id, run.generation, batch, &committed, now_us())?;
+    fail_point::hit("marked", Some(&run.flow.name))?;
+    run.live.add(metrics);
+    let message = match metrics.rescued_values {
+        0 => format!("batch {batch} committed: {} rows", metrics.rows_out),
+        rescued => format!("batch {batch} committed: {} rows, {rescued} values rescued", metrics.rows_out),
+    };
+    run.update.recorder.report(
+        Level::Info,
+        run.about().batch(batch),
+        message,
+        Details::BatchProgress { metrics: *metrics, table_version: version },
+    );
+    run.update.recorder.check()
+}
+
+/// Widens the stored schema of every file source by the fields of the batch's files.
+async fn evolve(run: &FlowRun<'_>, sources: &mut [OpenSource], batch: i64, inputs: &[PlannedInput]) -> Result<()> {
+    let mut added = Vec::new();
+    for source in sources.iter_mut() {
+        let Content::Files { spec, schema: Some(schema), listing, .. } = &mut source.content else { continue };
+        let planned = source.source_id.and_then(|id| inputs.iter().find(|input| input.source_id == id));
+        let files: Vec<_> = match planned {
+            Some(planned) => planned.files.iter().map(super::inputs::file_entry).collect(),
+            None => listing.to_vec(),
+        };
+        let (spec, before) = (spec.clone(), schema.clone());
+        let evolved = tokio::task::spawn_blocking(move || files::evolve(&spec, &before, &files))
+            .await
+            .map_err(|e| Error::Internal(format!("schema evolution: {e}")))??;
+        if evolved == *schema {
+            continue;
+        }
+        for field in evolved.schema.fields() {
+            if schema.schema.field_with_name(field.name()).ok() != Some(field.as_ref()) {
+                let data_type =
+                    from_arrow(field.data_type()).map_or_else(|| field.data_type().to_string(), |t| t.to_string());
+                added.push((field.name().clone(), data_type));
+            }
+        }
+        if let Some(id) = source.source_id {
+            run.update.state.set_source_schema(id, &evolved.to_json())?;
+            fail_point::hit("schema-stored", Some(&run.flow.name))?;
+        }
+        *schema = evolved;
+    }
+    if added.is_empty() {
+        return Err(Error::Internal(format!("flow `{}`: new fields were met and not found again", run.flow.name)));
+    }
+    let names: Vec<String> = added.iter().map(|(name, data_type)| format!("{name} {data_type}")).collect();
+    run.update.recorder.report(
+        Level::Info,
+        run.about().batch(batch),
+        format!("new fields in the source: +{}; the flow restarts with them", names.join(", +")),
+        Details::SchemaEvolved { columns: added },
+    );
+    Ok(())
+}
+
+fn misfit(run: &FlowRun<'_>, misfits: &[crate::columns::Misfit]) -> Error {
+    let what: Vec<String> = misfits.iter().map(ToString::to_string).collect();
+    Error::user(
+        "schema-mismatch",
+        format!("flow `{}` doesn't fit table `{}`: {}", run.flow.name, run.dataset.label, what.join("; ")),
+        format!(
+            "cast the column in the flow's query, or build the table anew: flowbench run --full-refresh {}",
+            run.dataset.label
+        ),
+    )
+}

@@ -1,0 +1,311 @@
+//! The rows behind each input of a flow: opened once a run, given to each batch as DataFusion tables.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use datafusion::catalog::TableProvider;
+use pipeline::graph::{ResolvedInput, Source};
+use pipeline::read_files::{ReadFiles, TableStream};
+use pipeline::text::Span;
+
+use super::FlowRun;
+use crate::error::{Error, Result};
+use crate::fail_point;
+use crate::reading::StreamBatch;
+use crate::source::external;
+use crate::source::files::{self, FileEntry, ScanCounters, SourceSchema};
+use crate::source::flow_sources::flow_sources;
+use crate::source::table_stream::{TableOffset, planned_slice};
+use crate::state::{NewSource, PlannedInput, SourceFile};
+use crate::table::SharedTable;
+
+/// A source of the flow, ready to be read.
+pub(crate) struct OpenSource {
+    pub key: String,
+    /// Where the query reads it.
+    pub span: Span,
+    pub is_stream: bool,
+    /// In state.db; None for what is read as a whole each time and needs no checkpoint.
+    pub source_id: Option<i64>,
+    /// The checkpoint knew it before this run.
+    is_recorded: bool,
+    pub content: Content,
+}
+
+/// What kind of source it is.
+pub(crate) enum Content {
+    Files {
+        spec: Arc<ReadFiles>,
+        /// None: no file was ever seen, so the columns are unknown.
+        schema: Option<SourceSchema>,
+        /// All files that are there, as listed when the update started.
+        listing: Arc<[FileEntry]>,
+        uses_metadata: bool,
+    },
+    Table {
+        table: SharedTable,
+        options: TableStream,
+        /// Read up to this version.
+        up_to: i64,
+        /// Where a stream stands.
+        offset: Option<TableOffset>,
+    },
+    /// A table that has no rows yet and no columns.
+    Nothing,
+}
+
+/// The rows of one batch.
+pub(crate) struct BatchInputs {
+    pub providers: HashMap<Span, Arc<dyn TableProvider>>,
+    pub counters: Vec<Arc<ScanCounters>>,
+    pub files: u64,
+    pub bytes: u64,
+    /// Rows of table files, from their statistics: scans of tables count nothing themselves.
+    pub table_rows: u64,
+}
+
+impl BatchInputs {
+    /// The rows of this input.
+    pub fn provide(&self, input: &ResolvedInput) -> Arc<dyn TableProvider> {
+        self.providers.get(&input.span).cloned().expect("every input of the flow was opened")
+    }
+}
+
+/// Opens all sources of a flow. `records`: whether their checkpoints are kept in state.db.
+pub(crate) async fn open(run: &FlowRun<'_>, records: bool) -> Result<Vec<OpenSource>> {
+    let engine = &run.update.engine;
+    let mut sources = Vec::new();
+    let mut known = match records {
+        true => run.update.state.sources(&run.record.flow_id, run.generation)?,
+        false => Vec::new(),
+    };
+    for source in flow_sources(engine.graph(), &run.flow.reading) {
+        let input = source.input;
+        let recorded = known.iter().position(|known| known.source == source.key).map(|at| known.swap_remove(at));
+        let content = match &input.source {
+            Source::Files(spec) => {
+                let stored = recorded.as_ref().and_then(|known| known.schema.as_deref());
+                open_files(run, spec, input, stored).await?
+            }
+            Source::External { id, stream } => {
+                let table = &engine.graph().externals[id.0];
+                match external::files(table, engine.settings()) {
+                    Some(spec) => open_files(run, &spec, input, None).await?,
+                    None => {
+                        let (table, version) = run.update.external(*id)?;
+                        open_table(table, stream, Some(version)).await?
+                    }
+                }
+            }
+            Source::Dataset { id, stream } => {
+                let dataset = engine.graph().dataset(*id);
+                match engine.table(dataset)? {
+                    Some(table) => open_table(table, stream, None).await?,
+                    None => Content::Nothing,
+                }
+            }
+            Source::Unresolved => return Err(Error::Internal("an unresolved input was run".to_string())),
+        };
+        sources.push(OpenSource {
+            key: source.key,
+            span: input.span,
+            is_stream: input.is_stream,
+            source_id: None,
+            is_recorded: recorded.is_some(),
+            content,
+        });
+    }
+    if records {
+        refuse_changed_sources(run, &sources, &known)?;
+        for source in &mut sources {
+            record(run, source).await?;
+        }
+    }
+    Ok(sources)
+}
+
+/// A checkpoint covers the sources it was made with; `gone` are those that the query no longer reads.
+fn refuse_changed_sources(run: &FlowRun<'_>, sources: &[OpenSource], gone: &[crate::state::Source]) -> Result<()> {
+    if run.update.state.known_batches(&run.record.flow_id, run.generation)?.committed.is_none() {
+        return Ok(());
+    }
+    let gone: Vec<&str> = gone.iter().map(|source| source.source.as_str()).collect();
+    let new: Vec<&str> = sources
+        .iter()
+        .filter(|source| source.is_stream && !source.is_recorded)
+        .map(|source| source.key.as_str())
+        .collect();
+    let change = match (gone.as_slice(), new.as_slice()) {
+        ([], []) => return Ok(()),
+        (gone, []) => format!("no longer reads {}", gone.join(", ")),
+        ([], new) => format!("now reads {} too", new.join(", ")),
+        (gone, new) => format!("reads {} instead of {}", new.join(", "), gone.join(", ")),
+    };
+    Err(Error::user(
+        "source-set-changed",
+        format!("flow `{}` {change}: its checkpoint doesn't fit", run.flow.name),
+        format!(
+            "build the table anew: flowbench run --full-refresh {}; or keep its rows and start the flow from the start of \
+             its sources: flowbench reset {}; or give the new query a flow of its own",
+            run.dataset.label, run.flow.name
+        ),
+    ))
+}
+
+async fn open_files(
+    run: &FlowRun<'_>,
+    spec: &ReadFiles,
+    input: &ResolvedInput,
+    stored: Option<&str>,
+) -> Result<Content> {
+    let listing = run.update.listings.list(spec).await?.files;
+    let schema = match stored {
+        Some(stored) => Some(SourceSchema::from_json(stored)?),
+        None => run.update.listings.schema(spec, &listing).await?,
+    };
+    Ok(Content::Files { spec: Arc::new(spec.clone()), schema, listing, uses_metadata: input.uses_metadata })
+}
+
+async fn open_table(table: SharedTable, options: &TableStream, up_to: Option<i64>) -> Result<Content> {
+    let up_to = match up_to {
+        Some(version) => version,
+        None => {
+            let mut open = table.lock().await;
+            open.refresh()?;
+            open.version()
+        }
+    };
+    Ok(Content::Table { table, options: options.clone(), up_to, offset: None })
+}
+
+/// Finds or makes a source's record; the options of the first start apply when it is made.
+async fn record(run: &FlowRun<'_>, source: &mut OpenSource) -> Result<()> {
+    let state = &run.update.state;
+    let is_once = run.flow.kind == pipeline::graph::FlowKind::Once;
+    if !source.is_stream && !is_once {
+        return Ok(());
+    }
+    let table_id = match &source.content {
+        Content::Table { table, .. } => Some(table.lock().await.id().to_string()),
+        _ => None,
+    };
+    let key = source.key.clone();
+    let known = state.register_source(
+        &NewSource {
+            flow_id: &run.record.flow_id,
+            generation: run.generation,
+            source: &key,
+            table_id: table_id.as_deref(),
+            start_options: None,
+        },
+        crate::clock::now_us(),
+    )?;
+    source.source_id = Some(known.source_id);
+    match &mut source.content {
+        Content::Files { schema: Some(schema), spec, listing, .. } => {
+            if known.schema.is_none() {
+                state.set_source_schema(known.source_id, &schema.to_json())?;
+                fail_point::hit("schema-stored", Some(&run.flow.name))?;
+                if source.is_stream && !spec.include_existing_files {
+                    state.add_known_files(known.source_id, &source_files(listing))?;
+                }
+            }
+        }
+        Content::Table { table, options, offset, .. } => {
+            if known.table_id != table_id {
+                let name = table.lock().await.name().to_string();
+                return Err(Error::user(
+                    "source-recreated",
+                    format!("flow `{}`: table `{name}` was dropped and made anew since it was read", run.flow.name),
+                    format!("read the new table from its start: flowbench reset {}", run.flow.name),
+                ));
+            }
+            if source.is_stream {
+                *offset = Some(match &known.offset {
+                    Some(text) => TableOffset::from_json(text)?,
+                    None => {
+                        let start = TableOffset::start(&*table.lock().await, options)?;
+                        state.set_source_offset(known.source_id, &start.to_json())?;
+                        start
+                    }
+                });
+            }
+        }
+        Content::Files { schema: None, .. } | Content::Nothing => {}
+    }
+    Ok(())
+}
+
+/// True if the columns of every source are known: without that nothing can be planned.
+pub(crate) fn are_known(sources: &[OpenSource]) -> bool {
+    sources.iter().all(|source| match &source.content {
+        Content::Files { schema, .. } => schema.is_some(),
+        Content::Table { .. } => true,
+        Content::Nothing => false,
+    })
+}
+
+/// The tables for one batch: of the streams what `planned` says, of the rest all there is.
+pub(crate) async fn batch_inputs(sources: &[OpenSource], planned: &[PlannedInput]) -> Result<BatchInputs> {
+    let mut batch = BatchInputs { providers: HashMap::new(), counters: Vec::new(), files: 0, bytes: 0, table_rows: 0 };
+    for source in sources {
+        let plan = source.source_id.and_then(|id| planned.iter().find(|input| input.source_id == id));
+        let provider = match &source.content {
+            Content::Files { spec, schema, listing, uses_metadata } => {
+                let schema = schema.as_ref().expect("only flows whose sources are known run batches");
+                let files: Arc<[FileEntry]> = match plan {
+                    Some(plan) => plan.files.iter().map(file_entry).collect(),
+                    // A stream that has nothing new in this batch.
+                    None if source.is_stream => Arc::new([]),
+                    None => listing.clone(),
+                };
+                batch.files += files.len() as u64;
+                batch.bytes += files.iter().map(|file| file.size).sum::<u64>();
+                let counters = Arc::new(ScanCounters::default());
+                batch.counters.push(counters.clone());
+                files::table_provider(spec.clone(), schema, files, *uses_metadata, counters)
+            }
+            Content::Table { table, up_to, .. } => {
+                let table = table.lock().await;
+                match (source.is_stream, plan) {
+                    (true, Some(PlannedInput { start_offset: Some(start), end_offset: Some(end), .. })) => {
+                        let files =
+                            planned_slice(&table, TableOffset::from_json(start)?, TableOffset::from_json(end)?)?;
+                        batch.files += files.len() as u64;
+                        batch.bytes += files.iter().map(|file| file.size).sum::<u64>();
+                        batch.table_rows += files.iter().filter_map(|file| file.rows).sum::<u64>();
+                        table.files_provider(files).await?
+                    }
+                    (true, _) => table.files_provider(Vec::new()).await?,
+                    (false, plan) => {
+                        let version = match plan.and_then(|plan| plan.end_offset.as_deref()) {
+                            Some(text) => TableOffset::from_json(text)?.version - 1,
+                            None => *up_to,
+                        };
+                        table.provider(Some(version)).await?
+                    }
+                }
+            }
+            Content::Nothing => return Err(Error::Internal("a batch was run over an unknown source".to_string())),
+        };
+        let provider = match source.is_stream {
+            true => Arc::new(StreamBatch(provider)) as Arc<dyn TableProvider>,
+            false => provider,
+        };
+        batch.providers.insert(source.span, provider);
+    }
+    Ok(batch)
+}
+
+/// Files as the ledger keeps them.
+pub(crate) fn source_files(files: &[FileEntry]) -> Vec<SourceFile> {
+    files
+        .iter()
+        .map(|file| SourceFile { path: file.path.clone(), size_bytes: file.size as i64, modified_us: file.modified_us })
+        .collect()
+}
+
+/// A file of the ledger as sources take it.
+pub(crate) fn file_entry(file: &SourceFile) -> FileEntry {
+    FileEntry { path: file.path.clone(), size: file.size_bytes as u64, modified_us: file.modified_us }
+}

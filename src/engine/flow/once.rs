@@ -1,0 +1,55 @@
+//! A once flow: all of its batch query's rows, one time, in one commit. A backfill.
+
+use super::FlowRun;
+use super::batch::{bring_up, plan_and_run};
+use super::inputs::{self, Content, source_files};
+use crate::clock::now_us;
+use crate::error::Result;
+use crate::history::definition_hash;
+use crate::source::table_stream::TableOffset;
+use crate::state::{Completion, PlannedInput};
+
+/// Appends the rows and marks the flow as done, or finishes what a crash left.
+pub(crate) async fn run(run: &FlowRun<'_>) -> Result<()> {
+    let mut sources = inputs::open(run, true).await?;
+    let is_empty =
+        |source: &inputs::OpenSource| matches!(&source.content, Content::Files { listing, .. } if listing.is_empty());
+    for source in sources.iter().filter(|source| is_empty(source)) {
+        if let Content::Files { spec, .. } = &source.content {
+            run.update.recorder.notice(
+                run.about(),
+                "empty-source",
+                format!("once flow `{}` finds no file at `{}`", run.flow.name, spec.path),
+                Some(format!(
+                    "if that is a mistake, correct the path and run: flowbench run --rerun-once {}",
+                    run.flow.name
+                )),
+            );
+        }
+    }
+    if !inputs::are_known(&sources) {
+        let completion = Completion {
+            done_us: now_us(),
+            update_id: Some(run.update.number),
+            rows: 0,
+            definition_hash: definition_hash(&run.flow.reading.query.fingerprint_text),
+        };
+        return run.update.state.mark_done(&run.record.flow_id, run.generation, &completion);
+    }
+    let Some(batch) = bring_up(run, &mut sources).await? else { return Ok(()) };
+    let mut planned = Vec::new();
+    for source in &sources {
+        let Some(source_id) = source.source_id else { continue };
+        planned.push(match &source.content {
+            Content::Files { listing, .. } => {
+                PlannedInput { source_id, start_offset: None, end_offset: None, files: source_files(listing) }
+            }
+            Content::Table { up_to, .. } => {
+                let end = TableOffset { version: up_to + 1, files: 0, is_snapshot: false };
+                PlannedInput { source_id, start_offset: None, end_offset: Some(end.to_json()), files: Vec::new() }
+            }
+            Content::Nothing => continue,
+        });
+    }
+    plan_and_run(run, &mut sources, batch, &planned).await
+}

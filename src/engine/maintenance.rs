@@ -1,0 +1,78 @@
+//! Upkeep after an update: small files are joined, files that nobody needs any more are removed, state.db
+//! forgets what is too old to matter. Past thresholds only, and never what a running reader or an undo needs.
+
+use std::time::Duration;
+
+use pipeline::event::{Details, Level};
+
+use crate::error::Result;
+use crate::fail_point;
+use crate::record::About;
+use crate::table::{SharedTable, compact};
+use crate::update::Update;
+
+/// Small files in a table (or partition) from which on they are joined.
+const SMALL_FILES_MIN: usize = 64;
+
+/// Joined files grow to about this size.
+const FILE_BYTES: usize = 128 << 20;
+
+/// Unreferenced files stay this long: readers of an older version and `show --at-version` need them.
+const RETENTION: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// Committed micro-batches whose input stays on record, for replays after lost commits.
+const BATCHES_KEPT: i64 = 1000;
+
+/// Updates that the log keeps.
+const UPDATES_KEPT: i64 = 500;
+
+/// Does what is due. A failure is reported and spoils nothing: the update is done.
+pub(crate) async fn after_update(update: &Update) {
+    if let Err(error) = run(update).await {
+        update.recorder.notice(About::update(), "maintenance-failed", error.to_string(), error.help());
+    }
+}
+
+async fn run(update: &Update) -> Result<()> {
+    fail_point::hit("maintenance", None)?;
+    let graph = update.engine.graph();
+    for id in graph.dataset_ids() {
+        if update.stop.is_requested() {
+            return Ok(());
+        }
+        let dataset = graph.dataset(id);
+        let Some(target) = update.target(id) else { continue };
+        if target.shadow_generation.is_some() {
+            continue;
+        }
+        upkeep(update, &dataset.label, &target.table).await?;
+    }
+    update.state.forget_old_batches(BATCHES_KEPT)?;
+    update.state.forget_old_updates(UPDATES_KEPT)?;
+    Ok(())
+}
+
+async fn upkeep(update: &Update, label: &str, table: &SharedTable) -> Result<()> {
+    if table.lock().await.file_count() >= SMALL_FILES_MIN {
+        let compacted = compact(table, SMALL_FILES_MIN, FILE_BYTES).await?;
+        if compacted.files_after < compacted.files_before {
+            update.recorder.report(
+                Level::Info,
+                About::dataset(label),
+                format!("`{label}`: {} files joined to {}", compacted.files_before, compacted.files_after),
+                Details::Maintenance {
+                    operation: "COMPACT".to_string(),
+                    files_added: compacted.files_after as u64,
+                    files_removed: compacted.files_before as u64,
+                },
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Removes what no version within the retention needs.
+pub(crate) async fn vacuum(table: &SharedTable) -> Result<u64> {
+    let vacuumed = table.lock().await.vacuum(RETENTION)?;
+    Ok(vacuumed.files as u64)
+}

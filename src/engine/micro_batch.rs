@@ -1,0 +1,115 @@
+//! One micro-batch's query → data files. Each partition of the plan decodes, transforms and encodes in one
+//! task, so that as many cores work as the plan has partitions and no row is handed between threads.
+//!
+//! Nothing is part of the table before the caller commits the files; dropped, they are deleted.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arrow::datatypes::SchemaRef;
+use arrow::error::ArrowError;
+use datafusion::error::DataFusionError;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::{SendableRecordBatchStream, execute_stream_partitioned};
+use datafusion::prelude::SessionContext;
+use futures::StreamExt;
+use tokio::task::JoinSet;
+
+use crate::error::{Error, Result};
+use crate::stop::Stop;
+use crate::table::{DataFile, DataWriter, WriterOptions};
+
+/// Where the rows go.
+#[derive(Debug, Clone)]
+pub struct Destination {
+    /// The table's folder.
+    pub folder: PathBuf,
+    pub schema: SchemaRef,
+    pub partition_by: Vec<String>,
+    pub options: WriterOptions,
+}
+
+/// Runs `plan` and writes its rows. `rows` counts them as they are written; `during` begins the message of
+/// a query's failure.
+///
+/// # Errors
+/// Whatever the sources, the query or the disk fail with; [`Error::Canceled`] once `stop` is requested.
+pub async fn write(
+    session: &SessionContext,
+    plan: &LogicalPlan,
+    destination: &Destination,
+    stop: &Stop,
+    rows: &Arc<AtomicU64>,
+    during: &str,
+) -> Result<Vec<DataFile>> {
+    let state = session.state();
+    let physical = state.create_physical_plan(plan).await.map_err(|e| query_error(during, e))?;
+    let streams = execute_stream_partitioned(physical, session.task_ctx()).map_err(|e| query_error(during, e))?;
+    let mut tasks = JoinSet::new();
+    for stream in streams {
+        let (destination, stop) = (destination.clone(), stop.clone());
+        let (rows, during) = (rows.clone(), during.to_string());
+        tasks.spawn(async move { write_partition(stream, destination, stop, rows, &during).await });
+    }
+    let mut files = Vec::new();
+    // The first failure ends the others: dropping the set aborts them, and their files are deleted.
+    while let Some(ended) = tasks.join_next().await {
+        match ended {
+            Ok(written) => files.extend(written?),
+            Err(error) if error.is_panic() => {
+                return Err(Error::Internal(format!("{during}: a task panicked: {error}")));
+            }
+            Err(error) => return Err(Error::Internal(format!("{during}: {error}"))),
+        }
+    }
+    Ok(files)
+}
+
+async fn write_partition(
+    mut stream: SendableRecordBatchStream,
+    to: Destination,
+    stop: Stop,
+    rows: Arc<AtomicU64>,
+    during: &str,
+) -> Result<Vec<DataFile>> {
+    let mut writer = DataWriter::new(&to.folder, None, to.schema, &to.partition_by, to.options)?;
+    while let Some(batch) = stream.next().await {
+        stop.check()?;
+        let batch = batch.map_err(|e| query_error(during, e))?;
+        writer.write(&batch)?;
+        rows.fetch_add(batch.num_rows() as u64, Ordering::Relaxed);
+    }
+    writer.finish()
+}
+
+/// A failed query as our error: one of ours that passed through DataFusion comes out as it was.
+pub fn query_error(during: &str, error: DataFusionError) -> Error {
+    match ours(error) {
+        Ok(ours) => ours,
+        Err(error) => Error::Query { during: during.to_string(), source: Box::new(error) },
+    }
+}
+
+fn ours(error: DataFusionError) -> Result<Error, DataFusionError> {
+    match error {
+        DataFusionError::External(source) => match source.downcast::<Error>() {
+            Ok(ours) => Ok(*ours),
+            Err(source) => match source.downcast::<DataFusionError>() {
+                Ok(inner) => ours(*inner),
+                Err(source) => Err(DataFusionError::External(source)),
+            },
+        },
+        DataFusionError::Context(context, inner) => {
+            ours(*inner).map_err(|inner| DataFusionError::Context(context, Box::new(inner)))
+        }
+        DataFusionError::ArrowError(arrow, backtrace) => match *arrow {
+            ArrowError::ExternalError(source) => match source.downcast::<Error>() {
+                Ok(ours) => Ok(*ours),
+                Err(source) => Err(DataFusionError::ArrowError(Box::new(ArrowError::ExternalError(source)), backtrace)),
+            },
+            arrow => Err(DataFusionError::ArrowError(Box::new(arrow), backtrace)),
+        },
+        error => Err(error),
+    }
+}

@@ -1,0 +1,188 @@
+//! The DataFusion session of an engine: Spark's dialect and functions, one pool of memory, one spill folder.
+//!
+//! - `mod.rs`: options, the engine's session and the cheap sessions of its flows;
+//! - [`plan`]: SQL text over named inputs → logical plan, or all that is wrong with it, with places;
+//! - `syntax`: Spark's spellings rewritten in the parsed statement, before DataFusion sees it;
+//! - `spelling`: names of columns and relations without regard to case;
+//! - `operators`, `types`: what DataFusion's planner asks us: `/`, `a.b`, `a[0]`, `TIMESTAMP`, ….
+//!
+//! Not here: functions (`crate::functions`), sources and tables.
+
+mod operators;
+pub mod plan;
+mod spelling;
+mod syntax;
+mod types;
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use datafusion::catalog::CatalogProviderList;
+use datafusion::catalog::{CatalogProvider, MemoryCatalogProvider, MemoryCatalogProviderList, MemorySchemaProvider};
+use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
+use datafusion::execution::memory_pool::{FairSpillPool, TrackConsumersPool};
+use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
+use datafusion::execution::{SessionState, SessionStateBuilder};
+use datafusion::prelude::{SessionConfig, SessionContext};
+
+use crate::error::{Error, Result};
+use crate::functions;
+
+pub use plan::{PlanError, PlanErrorKind, plan};
+pub(crate) use types::{map_of, timestamp, timestamp_ntz};
+
+/// Rows of a record batch between operators.
+const BATCH_ROWS: usize = 8192;
+
+/// How many of the largest consumers an "out of memory" error names.
+const CONSUMERS_NAMED: NonZeroUsize = NonZeroUsize::new(5).expect("five is not zero");
+
+/// What an engine may use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionOptions {
+    /// Partitions that a query is run in, at least 1.
+    pub threads: usize,
+    /// What all queries of the engine together may hold in memory; beyond it sorts, joins and aggregates spill.
+    pub memory_bytes: usize,
+    /// Where they spill to; None: the system's folder for temporary files.
+    pub spill_dir: Option<PathBuf>,
+    /// IANA name of the zone in which timestamps become dates, hours or text, and text without offset timestamps.
+    pub time_zone: String,
+}
+
+/// Returns the session of an engine. Make the sessions of its flows with [`flow_session`]: they share its
+/// memory and spill folder.
+///
+/// # Errors
+/// An unknown time zone, a spill folder that can't be made.
+pub fn session(options: &SessionOptions) -> Result<SessionContext> {
+    if options.time_zone.parse::<chrono_tz::Tz>().is_err() {
+        return Err(Error::user(
+            "unknown-time-zone",
+            format!("unknown time zone: `{}`", options.time_zone),
+            "use a name of the IANA data base, such as `UTC` or `Europe/Berlin`",
+        ));
+    }
+    let query_error = |source| Error::Query { during: "start the query engine".into(), source: Box::new(source) };
+    let runtime = runtime(options).map_err(query_error)?;
+    let builder = SessionStateBuilder::new()
+        .with_config(config(options))
+        .with_runtime_env(runtime)
+        .with_default_features()
+        .with_type_planner(Arc::new(types::SparkTypes));
+    let mut state = builder.build();
+    functions::register(&mut state).map_err(query_error)?;
+    let mut builder = SessionStateBuilder::new_from_existing(state);
+    // The first planner that answers wins.
+    builder.expr_planners().get_or_insert_default().insert(0, Arc::new(operators::SparkOperators));
+    Ok(SessionContext::new_with_state(builder.build()))
+}
+
+/// Returns a session with the functions, options, memory and spill folder of `engine`, and no tables. Cheap
+/// enough (about 0.1 ms) to be made for each query.
+pub fn flow_session(engine: &SessionContext) -> SessionContext {
+    SessionContext::new_with_state(flow_state(engine))
+}
+
+/// A session like `flow` whose plans have at most this many partitions.
+pub fn with_partitions(flow: &SessionContext, partitions: usize) -> SessionContext {
+    let state = flow.state();
+    let config = state.config().clone().with_target_partitions(partitions.max(1));
+    SessionContext::new_with_state(SessionStateBuilder::new_from_existing(state).with_config(config).build())
+}
+
+/// How many partitions a session's plans have at most.
+pub fn partitions(session: &SessionContext) -> usize {
+    session.state().config().target_partitions()
+}
+
+/// A flow's session, with a pool of memory of its own if the flow has a limit.
+pub fn limited(engine: &SessionContext, memory_bytes: Option<u64>) -> Result<SessionContext> {
+    let Some(bytes) = memory_bytes else { return Ok(flow_session(engine)) };
+    let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+    let pool = TrackConsumersPool::new(FairSpillPool::new(bytes), CONSUMERS_NAMED);
+    let shared = engine.runtime_env();
+    let runtime = RuntimeEnv { memory_pool: Arc::new(pool), ..shared.as_ref().clone() };
+    let state = SessionStateBuilder::new_from_existing(flow_state(engine)).with_runtime_env(Arc::new(runtime)).build();
+    Ok(SessionContext::new_with_state(state))
+}
+
+fn flow_state(engine: &SessionContext) -> SessionState {
+    let state = engine.state();
+    let options = &state.config().options().catalog;
+    let catalog = MemoryCatalogProvider::new();
+    catalog
+        .register_schema(&options.default_schema, Arc::new(MemorySchemaProvider::new()))
+        .expect("a catalog in memory takes any schema");
+    let catalogs = MemoryCatalogProviderList::new();
+    catalogs.register_catalog(options.default_catalog.clone(), Arc::new(catalog));
+    SessionStateBuilder::new_from_existing(state).with_catalog_list(Arc::new(catalogs)).build()
+}
+
+fn runtime(options: &SessionOptions) -> datafusion::error::Result<Arc<RuntimeEnv>> {
+    let pool = TrackConsumersPool::new(FairSpillPool::new(options.memory_bytes), CONSUMERS_NAMED);
+    let mode = match &options.spill_dir {
+        Some(folder) => DiskManagerMode::Directories(vec![folder.clone()]),
+        None => DiskManagerMode::OsTmpDirectory,
+    };
+    RuntimeEnvBuilder::new()
+        .with_memory_pool(Arc::new(pool))
+        .with_disk_manager_builder(DiskManagerBuilder::default().with_mode(mode))
+        .build_arc()
+}
+
+fn config(options: &SessionOptions) -> SessionConfig {
+    let mut config = SessionConfig::new()
+        .with_target_partitions(options.threads.max(1))
+        .with_batch_size(BATCH_ROWS)
+        .with_information_schema(false);
+    let settings = config.options_mut();
+    settings.execution.time_zone = Some(options.time_zone.clone());
+    let parser = &mut settings.sql_parser;
+    parser.dialect = datafusion::common::config::Dialect::Databricks;
+    parser.collect_spans = true;
+    // Names keep their spelling; `spelling` finds them without regard to case.
+    parser.enable_ident_normalization = false;
+    // Delta tables hold plain strings; one string type keeps casts out of the plans.
+    parser.map_string_types_to_utf8view = false;
+    // Spark: `1.5` is a DECIMAL(2,1).
+    parser.parse_float_as_decimal = true;
+    // Spark: NULL is less than any value.
+    parser.default_null_ordering = "nulls_min".to_string();
+    config
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A session for tests.
+    pub(crate) fn session_in(time_zone: &str) -> SessionContext {
+        session(&SessionOptions {
+            threads: 2,
+            memory_bytes: 256 << 20,
+            spill_dir: None,
+            time_zone: time_zone.to_string(),
+        })
+        .unwrap()
+    }
+
+    #[test]
+    fn flow_session_is_cheap_and_shares_the_memory() {
+        let engine = session_in("UTC");
+        let started = std::time::Instant::now();
+        let sessions: Vec<_> = (0..20).map(|_| flow_session(&engine)).collect();
+        let each = started.elapsed() / 20;
+        println!("a flow's session took {each:?}");
+        assert!(Arc::ptr_eq(&sessions[0].runtime_env(), &engine.runtime_env()));
+        assert!(each.as_millis() < 20, "{each:?}");
+    }
+
+    #[test]
+    fn unknown_time_zone_is_refused() {
+        let options =
+            SessionOptions { threads: 1, memory_bytes: 1 << 20, spill_dir: None, time_zone: "Mars/Base".into() };
+        assert_eq!(session(&options).unwrap_err().code(), "unknown-time-zone");
+    }
+}

@@ -1,0 +1,445 @@
+//! SQL text over named inputs → logical plan, or everything that is wrong with it, each with its place in the
+//! text.
+//!
+//! DataFusion reports one unknown name at a time; it is then blanked out (NULL) and the statement planned
+//! again, so that the user sees all of them. Errors of types carry no place; it is found by blanking
+//! expressions until the error goes away, the smallest first.
+//!
+//! Not here: places in the user's files; the caller maps ranges of the text back (`pipeline::text::MappedText`).
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::{Arc, LazyLock};
+
+use datafusion::catalog::TableProvider;
+use datafusion::common::{Column, SchemaError};
+use datafusion::error::DataFusionError;
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::prelude::SessionContext;
+use datafusion::sql::parser::Statement as DFStatement;
+use datafusion::sql::sqlparser::ast::Statement;
+use datafusion::sql::sqlparser::parser::Parser;
+use datafusion::sql::sqlparser::tokenizer::{Location, Span};
+use pipeline::diagnostic::nearest;
+use pipeline::text::offset_of;
+use regex::Regex;
+
+use super::spelling::{self, Mend, Target};
+use super::{flow_session, syntax};
+use crate::functions;
+
+/// How many unknown names are reported at once.
+const UNKNOWN_NAMES_MAX: usize = 50;
+
+/// How many names may be respelled in a query; only a bug would reach it.
+const RESPELLINGS_MAX: usize = 2000;
+
+/// How deep expressions and queries may nest.
+const RECURSION_LIMIT: usize = 128;
+
+/// Something wrong with a query.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlanError {
+    pub kind: PlanErrorKind,
+    /// Lower case, no final period.
+    pub message: String,
+    /// Bytes of the SQL text; None: the query as a whole.
+    pub range: Option<Range<usize>>,
+    /// How to fix it, where we know.
+    pub help: Option<String>,
+}
+
+/// What is wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PlanErrorKind {
+    Syntax,
+    /// `candidates`: what there is instead, the nearest first.
+    UnknownColumn {
+        name: String,
+        candidates: Vec<String>,
+    },
+    UnknownFunction {
+        name: String,
+        candidates: Vec<String>,
+    },
+    UnknownTable {
+        name: String,
+    },
+    /// The column is in more than one relation.
+    AmbiguousColumn {
+        name: String,
+    },
+    TypeMismatch,
+    /// Fine in Spark, not built here.
+    Unsupported,
+    Other,
+}
+
+impl PlanErrorKind {
+    /// The word of the diagnostic, and the name that Spark gives the situation.
+    pub fn code(&self) -> (&'static str, Option<&'static str>) {
+        match self {
+            PlanErrorKind::Syntax => ("sql-syntax", Some("PARSE_SYNTAX_ERROR")),
+            PlanErrorKind::UnknownColumn { .. } => ("unknown-column", Some("UNRESOLVED_COLUMN.WITH_SUGGESTION")),
+            PlanErrorKind::UnknownFunction { .. } => ("unknown-function", Some("UNRESOLVED_ROUTINE")),
+            PlanErrorKind::UnknownTable { .. } => ("unknown-table", Some("TABLE_OR_VIEW_NOT_FOUND")),
+            PlanErrorKind::AmbiguousColumn { .. } => ("ambiguous-column", Some("AMBIGUOUS_REFERENCE")),
+            PlanErrorKind::TypeMismatch => ("type-mismatch", Some("DATATYPE_MISMATCH")),
+            PlanErrorKind::Unsupported => ("unsupported-sql", None),
+            PlanErrorKind::Other => ("query-error", None),
+        }
+    }
+}
+
+impl fmt::Display for PlanError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+/// Lines and columns of the SQL text as bytes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Places<'a>(pub &'a str);
+
+impl Places<'_> {
+    /// None for the span of a node that was not parsed from the text.
+    pub(super) fn range(&self, span: Span) -> Option<Range<usize>> {
+        if span.start.line == 0 {
+            return None;
+        }
+        let at = |line, column| offset_of(self.0, line as usize, column as usize);
+        let start = at(span.start.line, span.start.column);
+        Some(start..at(span.end.line, span.end.column).max(start))
+    }
+
+    /// The first word of the text that is `name`.
+    fn find(&self, name: &str) -> Option<Range<usize>> {
+        let word = Regex::new(&format!(r"(?i)\b{}\b", regex::escape(name))).ok()?;
+        word.find(self.0).map(|found| found.range())
+    }
+}
+
+/// Plans `sql` over `inputs` and checks its types. The plan may be run by any session of the engine.
+///
+/// # Errors
+/// All that is wrong with the query, at least one.
+pub async fn plan(
+    engine: &SessionContext,
+    sql: &str,
+    inputs: Vec<(String, Arc<dyn TableProvider>)>,
+) -> Result<LogicalPlan, Vec<PlanError>> {
+    let places = Places(sql);
+    let session = flow_session(engine);
+    let mut columns = Vec::new();
+    for (name, provider) in inputs {
+        let name = name.to_lowercase();
+        for field in provider.schema().fields() {
+            columns.push(Column::new(Some(name.clone()), field.name()));
+        }
+        let registered = session.register_table(datafusion::common::TableReference::bare(name), provider);
+        registered.map_err(|e| vec![other(e.to_string())])?;
+    }
+    let mut statement = parse(sql).map_err(|error| vec![error])?;
+    let relations = spelling::fold_relations(&mut statement);
+    let aliases = spelling::select_aliases(&mut statement);
+    let refused = syntax::rewrite(&mut statement, &relations, &places);
+    if !refused.is_empty() {
+        return Err(refused);
+    }
+    let known: Vec<Column> = columns.iter().chain(&aliases).cloned().collect();
+    spelling::respell_lists(&mut statement, &known);
+    let planner = Planner { state: session.state(), places, columns, aliases };
+    planner.plan(statement).await
+}
+
+/// Reads one query.
+fn parse(sql: &str) -> Result<Statement, PlanError> {
+    let syntax_error = |message: String| {
+        static PLACE: LazyLock<Regex> =
+            LazyLock::new(|| Regex::new(r"(?i) ?at line: (\d+), column: (\d+)").expect("the pattern is constant"));
+        let number = |i| PLACE.captures(&message).and_then(|found| found.get(i)?.as_str().parse::<usize>().ok());
+        let range = number(1).zip(number(2)).map(|(line, column)| {
+            let start = offset_of(sql, line, column);
+            let word = sql[start..].find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(sql.len() - start);
+            start..start + word.max(usize::from(start < sql.len()))
+        });
+        let range = range.filter(|range| sql.is_char_boundary(range.end));
+        let message = PLACE.replace(&message, "").trim_start_matches("sql parser error: ").to_string();
+        PlanError { kind: PlanErrorKind::Syntax, message: lower_first(&message), range, help: None }
+    };
+    let parsed = Parser::new(&syntax::SparkDialect)
+        .with_recursion_limit(RECURSION_LIMIT)
+        .try_with_sql(sql)
+        .and_then(|mut parser| parser.parse_statements());
+    let mut statements = parsed.map_err(|error| syntax_error(error.to_string()))?;
+    match (statements.pop(), statements.is_empty()) {
+        (Some(statement @ Statement::Query(_)), true) => Ok(statement),
+        (None, _) => Err(syntax_error("expected a query, found nothing".into())),
+        _ => Err(syntax_error("expected one query".into())),
+    }
+}
+
+struct Planner<'a> {
+    state: SessionState,
+    places: Places<'a>,
+    /// Of all inputs.
+    columns: Vec<Column>,
+    /// Of all select lists.
+    aliases: Vec<Column>,
+}
+
+impl Planner<'_> {
+    async fn plan(&self, mut statement: Statement) -> Result<LogicalPlan, Vec<PlanError>> {
+        let mut errors: Vec<PlanError> = Vec::new();
+        for _ in 0..RESPELLINGS_MAX {
+            let failure = match self.attempt(&statement).await {
+                Ok(plan) if errors.is_empty() => return Ok(plan),
+                Ok(_) => return Err(errors),
+                Err(failure) => failure,
+            };
+            let mut has_changed = false;
+            for leaf in leaves(&failure) {
+                match self.mend(&mut statement, &leaf) {
+                    Mended::Respelled => has_changed = true,
+                    Mended::Blanked(error) => {
+                        has_changed = true;
+                        if !errors.contains(&error) {
+                            errors.push(error);
+                        }
+                    }
+                    // What blanked names cause is not the user's error.
+                    Mended::No(_) if !errors.is_empty() => {}
+                    Mended::No(mut error) => {
+                        if error.range.is_none() {
+                            error.range = self.locate(&statement, &failure).await;
+                        }
+                        return Err(vec![error]);
+                    }
+                }
+            }
+            if !has_changed || errors.len() >= UNKNOWN_NAMES_MAX {
+                break;
+            }
+        }
+        if errors.is_empty() {
+            errors.push(other("the names of this query can't be resolved".into()));
+        }
+        Err(errors)
+    }
+
+    /// Plans and checks types; nothing is optimised.
+    async fn attempt(&self, statement: &Statement) -> Result<LogicalPlan, DataFusionError> {
+        let statement = DFStatement::Statement(Box::new(statement.clone()));
+        let plan = self.state.statement_to_plan(statement).await?;
+        self.state.analyzer().execute_and_check(plan.clone(), &self.state.config_options().clone(), |_, _| {})?;
+        Ok(plan)
+    }
+
+    fn mend(&self, statement: &mut Statement, leaf: &Leaf) -> Mended {
+        if let DataFusionError::SchemaError(error, _) = leaf.error
+            && let SchemaError::FieldNotFound { field, valid_fields } = &**error
+        {
+            let target = match leaf.span {
+                Some(span) => Target::At(span.start.line, span.start.column),
+                None => Target::Named(&field.name),
+            };
+            let known: Vec<Column> = match valid_fields.as_slice() {
+                [] => self.columns.iter().chain(&self.aliases).cloned().collect(),
+                valid => valid.iter().chain(&self.aliases).cloned().collect(),
+            };
+            if spelling::mend(statement, target, Mend::Respell(&known)) > 0 {
+                return Mended::Respelled;
+            }
+            let range = leaf.span.and_then(|span| self.places.range(span)).or_else(|| self.places.find(&field.name));
+            let error = unknown_column(field, &known, range);
+            return match spelling::mend(statement, target, Mend::Blank) {
+                0 => Mended::No(error),
+                _ => Mended::Blanked(error),
+            };
+        }
+        let error = self.describe(leaf);
+        if matches!(error.kind, PlanErrorKind::UnknownFunction { .. })
+            && let Some(span) = leaf.span
+        {
+            let whole =
+                spelling::compound_expressions(statement).into_iter().find(|expression| expression.start == span.start);
+            if let Some(whole) = whole {
+                spelling::blank_expression(statement, whole);
+                return Mended::Blanked(error);
+            }
+        }
+        Mended::No(error)
+    }
+
+    /// An error without remedy, in words for the user.
+    fn describe(&self, leaf: &Leaf) -> PlanError {
+        static FUNCTION: LazyLock<Regex> =
+            LazyLock::new(|| Regex::new(r"Invalid function '([^']*)'").expect("the pattern is constant"));
+        static TABLE: LazyLock<Regex> =
+            LazyLock::new(|| Regex::new(r"(?i)table '([^']*)' not found").expect("the pattern is constant"));
+        let mut range = leaf.span.and_then(|span| self.places.range(span));
+        let text = plain(leaf.error);
+        if let Some(found) = FUNCTION.captures(&text) {
+            return unknown_function(&found[1], range.or_else(|| self.places.find(&found[1])));
+        }
+        if let Some(found) = TABLE.captures(&text) {
+            let name = found[1].rsplit('.').next().unwrap_or_default().to_string();
+            let range = range.or_else(|| self.places.find(&name));
+            let message = format!("unknown table: `{name}`");
+            return PlanError { kind: PlanErrorKind::UnknownTable { name }, message, range, help: None };
+        }
+        if let DataFusionError::SchemaError(error, _) = leaf.error
+            && let SchemaError::AmbiguousReference { field } = &**error
+        {
+            let name = field.name.clone();
+            return PlanError {
+                message: format!("column `{name}` is in more than one relation"),
+                range: range.or_else(|| self.places.find(&name)),
+                help: Some(format!("write `relation.{name}`")),
+                kind: PlanErrorKind::AmbiguousColumn { name },
+            };
+        }
+        if range.is_none() {
+            static NAMED: LazyLock<Regex> =
+                LazyLock::new(|| Regex::new(r"'(\w+)' function|[Ff]unction '(\w+)'").expect("the pattern is constant"));
+            range = NAMED
+                .captures(&text)
+                .and_then(|found| found.get(1).or(found.get(2)))
+                .and_then(|name| self.places.find(name.as_str()));
+        }
+        let is_about_types = ["coerce", "signature", "type", "cast"].iter().any(|word| text.contains(word));
+        let kind = match leaf.error {
+            DataFusionError::NotImplemented(_) => PlanErrorKind::Unsupported,
+            DataFusionError::Plan(_) | DataFusionError::ArrowError(..) if is_about_types => PlanErrorKind::TypeMismatch,
+            _ => PlanErrorKind::Other,
+        };
+        PlanError { kind, message: lower_first(&text), range, help: None }
+    }
+
+    /// Finds the smallest expression without which the query doesn't fail in this way.
+    async fn locate(&self, statement: &Statement, failure: &DataFusionError) -> Option<Range<usize>> {
+        let failed_with = failure.to_string();
+        for span in spelling::compound_expressions(&mut statement.clone()) {
+            let mut without = statement.clone();
+            spelling::blank_expression(&mut without, span);
+            let is_culprit = match self.attempt(&without).await {
+                Ok(_) => true,
+                Err(error) => error.to_string() != failed_with,
+            };
+            if is_culprit {
+                return self.places.range(span);
+            }
+        }
+        None
+    }
+}
+
+enum Mended {
+    Respelled,
+    Blanked(PlanError),
+    No(PlanError),
+}
+
+/// One error of a collection, and the place that DataFusion gave it.
+struct Leaf<'a> {
+    error: &'a DataFusionError,
+    span: Option<Span>,
+}
+
+fn leaves(error: &DataFusionError) -> Vec<Leaf<'_>> {
+    fn visit<'a>(error: &'a DataFusionError, span: Option<Span>, out: &mut Vec<Leaf<'a>>) {
+        match error {
+            DataFusionError::Collection(errors) => errors.iter().for_each(|error| visit(error, span, out)),
+            DataFusionError::Context(_, inner) => visit(inner, span, out),
+            DataFusionError::Shared(inner) => visit(inner, span, out),
+            DataFusionError::Diagnostic(diagnostic, inner) => {
+                let place = diagnostic.span.map(sql_span);
+                visit(inner, place.or(span), out);
+            }
+            DataFusionError::SchemaError(schema_error, _) => {
+                let place = match &**schema_error {
+                    SchemaError::FieldNotFound { field, .. } | SchemaError::AmbiguousReference { field } => {
+                        field.spans().first().map(sql_span)
+                    }
+                    _ => None,
+                };
+                out.push(Leaf { error, span: span.or(place) });
+            }
+            _ => out.push(Leaf { error, span }),
+        }
+    }
+    let mut out = Vec::new();
+    visit(error, None, &mut out);
+    out
+}
+
+/// DataFusion's span as sqlparser's.
+fn sql_span(span: datafusion::common::Span) -> Span {
+    let location = |at: datafusion::common::Location| Location { line: at.line, column: at.column };
+    Span { start: location(span.start), end: location(span.end) }
+}
+
+fn unknown_column(field: &Column, known: &[Column], range: Option<Range<usize>>) -> PlanError {
+    let mut candidates: Vec<String> = known.iter().map(|column| column.name.clone()).collect();
+    candidates.sort();
+    candidates.dedup();
+    let near = nearest(&field.name, candidates.iter().map(String::as_str)).map(str::to_string);
+    if let Some(near) = &near {
+        candidates.retain(|candidate| candidate != near);
+        candidates.insert(0, near.clone());
+    }
+    let shown: Vec<_> = candidates.iter().take(8).map(|name| format!("`{name}`")).collect();
+    let more = if candidates.len() > shown.len() { ", …" } else { "" };
+    let help = match near {
+        Some(near) => Some(format!("did you mean `{near}`? columns are {}{more}", shown.join(", "))),
+        None if shown.is_empty() => None,
+        None => Some(format!("columns are {}{more}", shown.join(", "))),
+    };
+    let name = field.name.clone();
+    PlanError {
+        message: format!("unknown column: `{name}`"),
+        kind: PlanErrorKind::UnknownColumn { name, candidates },
+        range,
+        help,
+    }
+}
+
+fn unknown_function(name: &str, range: Option<Range<usize>>) -> PlanError {
+    let names = functions::names();
+    let near = nearest(name, names.iter().map(String::as_str)).map(str::to_string);
+    PlanError {
+        message: format!("unknown function: `{name}`"),
+        range,
+        help: Some(match &near {
+            Some(near) => format!("did you mean `{near}`? `flowbench functions` lists what there is"),
+            None => "`flowbench functions` lists what there is".to_string(),
+        }),
+        kind: PlanErrorKind::UnknownFunction { name: name.to_string(), candidates: near.into_iter().collect() },
+    }
+}
+
+/// The error's own words without DataFusion's preamble, stack and advice.
+fn plain(error: &DataFusionError) -> String {
+    let text = error.strip_backtrace();
+    let text = text.split("\n\nbacktrace").next().unwrap_or_default();
+    let text = ["Error during planning: ", "This feature is not implemented: ", "Schema error: ", "Execution error: "]
+        .iter()
+        .fold(text, |text, prefix| text.strip_prefix(prefix).unwrap_or(text));
+    text.trim().trim_end_matches('.').to_string()
+}
+
+fn lower_first(text: &str) -> String {
+    let mut chars = text.chars();
+    match chars.next() {
+        // `ORDER BY …` stays.
+        Some(first) if !chars.clone().next().is_some_and(char::is_uppercase) => {
+            first.to_lowercase().chain(chars).collect()
+        }
+        _ => text.to_string(),
+    }
+}
+
+fn other(message: String) -> PlanError {
+    PlanError { kind: PlanErrorKind::Other, message, range: None, help: None }
+}

@@ -1,0 +1,495 @@
+//! Spark's spellings that DataFusion's planner doesn't take, rewritten in the parsed statement: casts with
+//! Spark's meaning, `struct(a, b)`, `count_if`, `max_by`, `explode`, `LIKE ANY`, `RLIKE`, names of columns
+//! without alias.
+//!
+//! Not here: operators (`operators`), upper and lower case (`spelling`), functions that are only functions.
+
+use std::ops::{ControlFlow, Range};
+
+use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, CaseWhen, CastKind, DataType, DuplicateTreatment, ExactNumberInfo, Expr, Function, FunctionArg,
+    FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident, NullTreatment, ObjectName,
+    ObjectNamePart, OrderByExpr, OrderByOptions, Select, SelectItem, Spanned, Statement, UnaryOperator, Value,
+    VisitMut, VisitorMut,
+};
+use datafusion::sql::sqlparser::dialect::{DatabricksDialect, Dialect, SparkSqlDialect};
+use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::parser::{Parser, ParserError};
+use datafusion::sql::sqlparser::tokenizer::Span;
+
+use super::plan::{Places, PlanError, PlanErrorKind};
+
+/// Databricks' dialect with what its SQL reference says and sqlparser's lacks: `INTERVAL '1 hour'`, `DIV`,
+/// backslashes in strings.
+#[derive(Debug)]
+pub(super) struct SparkDialect;
+
+impl Dialect for SparkDialect {
+    // The parser asks `dialect_of!(self is DatabricksDialect)` here and there.
+    fn dialect(&self) -> std::any::TypeId {
+        std::any::TypeId::of::<DatabricksDialect>()
+    }
+    fn is_delimited_identifier_start(&self, ch: char) -> bool {
+        DatabricksDialect.is_delimited_identifier_start(ch)
+    }
+    fn is_identifier_start(&self, ch: char) -> bool {
+        DatabricksDialect.is_identifier_start(ch)
+    }
+    fn is_identifier_part(&self, ch: char) -> bool {
+        DatabricksDialect.is_identifier_part(ch)
+    }
+    fn supports_string_literal_backslash_escape(&self) -> bool {
+        true
+    }
+    fn ignores_wildcard_escapes(&self) -> bool {
+        // `\%` and `\_` keep their backslash, as LIKE needs them.
+        true
+    }
+    fn supports_numeric_prefix(&self) -> bool {
+        true
+    }
+    fn supports_filter_during_aggregation(&self) -> bool {
+        true
+    }
+    fn supports_group_by_expr(&self) -> bool {
+        true
+    }
+    fn supports_lambda_functions(&self) -> bool {
+        true
+    }
+    fn supports_select_wildcard_except(&self) -> bool {
+        true
+    }
+    fn supports_struct_literal(&self) -> bool {
+        true
+    }
+    fn supports_nested_comments(&self) -> bool {
+        true
+    }
+    fn supports_group_by_with_modifier(&self) -> bool {
+        true
+    }
+    fn supports_values_as_table_factor(&self) -> bool {
+        true
+    }
+    fn supports_bang_not_operator(&self) -> bool {
+        true
+    }
+    fn supports_cte_without_as(&self) -> bool {
+        true
+    }
+    fn supports_select_item_multi_column_alias(&self) -> bool {
+        true
+    }
+    fn supports_map_literal_with_angle_brackets(&self) -> bool {
+        SparkSqlDialect.supports_map_literal_with_angle_brackets()
+    }
+    fn parse_infix(&self, parser: &mut Parser, expr: &Expr, precedence: u8) -> Option<Result<Expr, ParserError>> {
+        if !parser.parse_keyword(Keyword::DIV) {
+            return None;
+        }
+        Some(parser.parse_subexpr(precedence).map(|right| Expr::BinaryOp {
+            left: Box::new(expr.clone()),
+            op: BinaryOperator::MyIntegerDivide,
+            right: Box::new(right),
+        }))
+    }
+}
+
+/// Rewrites `statement` in place and returns what can't be run at all.
+pub(super) fn rewrite(statement: &mut Statement, relations: &[String], places: &Places) -> Vec<PlanError> {
+    let mut rewriter = Rewriter { relations, places, errors: Vec::new() };
+    let ControlFlow::Continue(()) = statement.visit(&mut rewriter);
+    rewriter.errors
+}
+
+struct Rewriter<'a> {
+    /// Names of relations in lower case: what stands before the first dot of a column's name.
+    relations: &'a [String],
+    places: &'a Places<'a>,
+    errors: Vec<PlanError>,
+}
+
+impl VisitorMut for Rewriter<'_> {
+    type Break = std::convert::Infallible;
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Self::Break> {
+        for view in &select.lateral_views {
+            let range = self.places.range(view.lateral_view.span());
+            self.refuse(
+                range,
+                "LATERAL VIEW is not supported",
+                "put the generator into the select list: `SELECT *, explode(items) AS item FROM t`",
+            );
+        }
+        let items = std::mem::take(&mut select.projection);
+        select.projection = items.into_iter().flat_map(|item| self.select_item(item)).collect();
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Self::Break> {
+        self.expr(expr);
+        ControlFlow::Continue(())
+    }
+}
+
+impl Rewriter<'_> {
+    fn refuse(&mut self, range: Option<Range<usize>>, message: &str, help: &str) {
+        self.errors.push(PlanError {
+            kind: PlanErrorKind::Unsupported,
+            message: message.to_string(),
+            range,
+            help: Some(help.to_string()),
+        });
+    }
+
+    /// Gives columns the names that Spark gives them, and spreads generators.
+    fn select_item(&mut self, item: SelectItem) -> Vec<SelectItem> {
+        match item {
+            SelectItem::UnnamedExpr(expr) => {
+                match generator(&expr) {
+                    Some((name, argument)) => {
+                        let aliases: &[&str] = if name.starts_with("pos") { &["pos", "col"] } else { &["col"] };
+                        let aliases: Vec<_> = aliases.iter().map(|alias| Ident::new(*alias)).collect();
+                        self.generate(&name, &argument, &aliases, expr.span())
+                    }
+                    None => vec![self.name_of(&expr).map_or(SelectItem::UnnamedExpr(expr.clone()), |alias| {
+                        SelectItem::ExprWithAlias { expr, alias }
+                    })],
+                }
+            }
+            SelectItem::ExprWithAlias { expr, alias } => match generator(&expr) {
+                Some((name, argument)) => self.generate(&name, &argument, &[alias], expr.span()),
+                None => vec![SelectItem::ExprWithAlias { expr, alias }],
+            },
+            SelectItem::ExprWithAliases { expr, aliases } => match generator(&expr) {
+                Some((name, argument)) => self.generate(&name, &argument, &aliases, expr.span()),
+                None => {
+                    let range = self.places.range(expr.span());
+                    self.refuse(
+                        range,
+                        "several names for one column",
+                        "only `explode` of a map and `posexplode` give more than one column",
+                    );
+                    vec![SelectItem::UnnamedExpr(expr)]
+                }
+            },
+            other => vec![other],
+        }
+    }
+
+    /// The name of a column without alias; None where DataFusion's is right.
+    fn name_of(&self, expr: &Expr) -> Option<Ident> {
+        Some(match expr {
+            Expr::Identifier(_) => return None,
+            Expr::CompoundIdentifier(parts) => {
+                let is_qualified = parts.len() == 2 && self.relations.contains(&parts[0].value.to_lowercase());
+                if is_qualified {
+                    return None;
+                }
+                Ident::new(parts.last()?.value.clone())
+            }
+            // `raw:owner.name` is called `name`.
+            Expr::JsonAccess { path, .. } => {
+                let text = path.to_string();
+                let last = text.rsplit(['.', ':']).next().unwrap_or_default();
+                Ident::new(last.trim_matches(|c: char| "[]'\"`".contains(c)))
+            }
+            other => Ident::new(other.to_string()),
+        })
+    }
+
+    /// Replaces `explode(x)` and its kin by `unnest`.
+    fn generate(&mut self, name: &str, argument: &Expr, aliases: &[Ident], span: Span) -> Vec<SelectItem> {
+        let is_outer = name.ends_with("_outer");
+        let unnest = |function: Option<&str>, alias: &Ident| {
+            let mut array = match function {
+                Some(function) => call(function, vec![argument.clone()]),
+                None => argument.clone(),
+            };
+            if is_outer {
+                array = call("array_or_null", vec![array]);
+            }
+            SelectItem::ExprWithAlias { expr: call("unnest", vec![array]), alias: alias.clone() }
+        };
+        match (name.trim_end_matches("_outer"), aliases) {
+            ("explode", [alias]) => vec![unnest(Some("array_to_explode"), alias)],
+            ("explode", [key, value]) => vec![unnest(Some("map_keys"), key), unnest(Some("map_values"), value)],
+            ("posexplode", [position, value]) => {
+                vec![unnest(Some("array_positions_from_zero"), position), unnest(Some("array_to_explode"), value)]
+            }
+            ("inline", _) => {
+                let range = self.places.range(span);
+                self.refuse(range, "`inline` is not supported", "use `explode` and take the fields: `item.name`");
+                vec![]
+            }
+            (name, aliases) => {
+                let range = self.places.range(span);
+                let message = format!("`{name}` does not give {} columns", aliases.len());
+                self.refuse(range, &message, "write `explode(array) AS item`, `explode(map) AS (key, value)` or `posexplode(array) AS (pos, item)`");
+                vec![]
+            }
+        }
+    }
+
+    fn expr(&mut self, expr: &mut Expr) {
+        match expr {
+            Expr::Cast { kind, expr: inner, data_type, format: None, array: false } => {
+                let function = match data_type {
+                    DataType::String(_) | DataType::Text => "string",
+                    DataType::Date => "date",
+                    DataType::Timestamp(None, _) => "timestamp",
+                    _ => return,
+                };
+                let name = if *kind == CastKind::TryCast { format!("try_{function}") } else { function.to_string() };
+                *expr = call_at(&name, vec![(**inner).clone()], inner.span());
+            }
+            // `DATE '2024-01-01'`, `TIMESTAMP '…'`
+            Expr::TypedString(typed) => {
+                let function = match typed.data_type {
+                    DataType::Date => "date",
+                    DataType::Timestamp(None, _) => "timestamp",
+                    _ => return,
+                };
+                *expr = call(function, vec![Expr::Value(typed.value.clone())]);
+            }
+            // Spark: with an exponent it is a DOUBLE, without a DECIMAL.
+            Expr::Value(value) => {
+                if let Value::Number(number, _) = &value.value
+                    && number.contains(['e', 'E'])
+                {
+                    let text = Value::SingleQuotedString(number.clone());
+                    *expr = cast(Expr::Value(text.with_span(value.span)), DataType::Double(ExactNumberInfo::None));
+                }
+            }
+            Expr::RLike { negated, expr: text, pattern, .. } => {
+                let matched = call("regexp_like", vec![(**text).clone(), (**pattern).clone()]);
+                *expr = if *negated { not(matched) } else { matched };
+            }
+            Expr::Like { negated, any: true, expr: text, pattern, escape_char } => {
+                let patterns = match &**pattern {
+                    Expr::Tuple(patterns) => patterns.clone(),
+                    Expr::Nested(pattern) => vec![(**pattern).clone()],
+                    other => vec![other.clone()],
+                };
+                let any = patterns
+                    .into_iter()
+                    .map(|pattern| Expr::Like {
+                        negated: false,
+                        any: false,
+                        expr: text.clone(),
+                        pattern: Box::new(pattern),
+                        escape_char: escape_char.clone(),
+                    })
+                    .reduce(|left, right| Expr::BinaryOp {
+                        left: Box::new(left),
+                        op: BinaryOperator::Or,
+                        right: Box::new(right),
+                    });
+                if let Some(any) = any {
+                    let any = Expr::Nested(Box::new(any));
+                    *expr = if *negated { not(any) } else { any };
+                }
+            }
+            Expr::Struct { values, fields } if fields.is_empty() => *expr = named_struct(values),
+            Expr::Function(function) => {
+                if let Some(rewritten) = self.function(function) {
+                    *expr = rewritten;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A function that is another function, or an aggregate with clauses.
+    fn function(&mut self, function: &mut Function) -> Option<Expr> {
+        let [ObjectNamePart::Identifier(ident)] = function.name.0.as_mut_slice() else { return None };
+        let name = ident.value.to_ascii_lowercase();
+        let span = ident.span;
+        // Higher-order functions under Spark's names.
+        let renamed = match name.as_str() {
+            "filter" => Some("array_filter"),
+            "transform" => Some("array_transform"),
+            "exists" => Some("array_any_match"),
+            _ => None,
+        };
+        if let Some(renamed) = renamed {
+            ident.value = renamed.to_string();
+            return None;
+        }
+        let FunctionArguments::List(list) = &mut function.args else { return None };
+        let args = positional(list);
+        match (name.as_str(), args.as_slice()) {
+            ("struct", values) => return Some(named_struct(values)),
+            ("count_if", [condition]) => {
+                let counted = Expr::Case {
+                    case_token: AttachedToken::empty(),
+                    end_token: AttachedToken::empty(),
+                    operand: None,
+                    conditions: vec![CaseWhen {
+                        condition: condition.clone(),
+                        result: Expr::Value(Value::Number("1".into(), false).with_empty_span()),
+                    }],
+                    else_result: None,
+                };
+                function.name = object_name("count", span);
+                list.args = vec![argument(counted)];
+            }
+            ("max_by" | "min_by", [value, by]) => {
+                let is_max = name == "max_by";
+                function.name = object_name(if is_max { "last_value" } else { "first_value" }, span);
+                let order = OrderByExpr {
+                    expr: by.clone(),
+                    options: OrderByOptions { asc: Some(true), nulls_first: Some(is_max) },
+                    with_fill: None,
+                };
+                let is_known = Expr::IsNotNull(Box::new(by.clone()));
+                list.args = vec![argument(value.clone())];
+                list.clauses.push(FunctionArgumentClause::OrderBy(vec![order]));
+                function.filter = Some(Box::new(match function.filter.take() {
+                    Some(filter) => Expr::BinaryOp { left: filter, op: BinaryOperator::And, right: Box::new(is_known) },
+                    None => is_known,
+                }));
+            }
+            ("first" | "first_value" | "any_value" | "last" | "last_value", [value, rest @ ..]) => {
+                function.name = object_name(if name.starts_with("last") { "last_value" } else { "first_value" }, span);
+                if let [Expr::Value(ignore)] = rest {
+                    if ignore.value == Value::Boolean(true) {
+                        function.null_treatment = Some(NullTreatment::IgnoreNulls);
+                    }
+                    let value = value.clone();
+                    list.args = vec![argument(value)];
+                }
+            }
+            ("percentile" | "percentile_approx" | "approx_percentile" | "percentile_cont", [value, at, ..])
+                if function.within_group.is_empty() =>
+            {
+                let exact = matches!(name.as_str(), "percentile" | "percentile_cont");
+                function.name = object_name(if exact { "percentile_cont" } else { "approx_percentile_cont" }, span);
+                function.within_group = vec![OrderByExpr {
+                    expr: value.clone(),
+                    options: OrderByOptions { asc: None, nulls_first: None },
+                    with_fill: None,
+                }];
+                list.args = vec![argument(as_double(at))];
+            }
+            ("int" | "integer", [value]) => return Some(cast(value.clone(), DataType::Int(None))),
+            ("bigint", [value]) => return Some(cast(value.clone(), DataType::BigInt(None))),
+            ("smallint", [value]) => return Some(cast(value.clone(), DataType::SmallInt(None))),
+            ("tinyint", [value]) => return Some(cast(value.clone(), DataType::TinyInt(None))),
+            ("double", [value]) => {
+                return Some(cast(value.clone(), DataType::Double(ExactNumberInfo::None)));
+            }
+            ("float", [value]) => return Some(cast(value.clone(), DataType::Float(ExactNumberInfo::None))),
+            ("boolean", [value]) => return Some(cast(value.clone(), DataType::Boolean)),
+            ("binary", [value]) => return Some(cast(value.clone(), DataType::Binary(None))),
+            ("explode" | "explode_outer" | "posexplode" | "posexplode_outer", _) => {
+                let range = self.places.range(span);
+                let message = format!("`{name}` is only allowed as a column of the select list");
+                self.refuse(range, &message, "select it under a name first, in a subquery or WITH");
+            }
+            ("monotonically_increasing_id" | "rand" | "randn" | "spark_partition_id", _) => {
+                let range = self.places.range(span);
+                let message = format!("`{name}` is not supported: a batch that is run again would get other values");
+                self.refuse(range, &message, "derive the value from the row, for example with `xxhash64(…)`");
+            }
+            ("input_file_name", _) => {
+                let range = self.places.range(span);
+                self.refuse(range, "`input_file_name` is not supported", "use `_metadata.file_path`");
+            }
+            _ => {}
+        }
+        None
+    }
+}
+
+/// The name and argument of `explode(x)` and its kin.
+fn generator(expr: &Expr) -> Option<(String, Expr)> {
+    let Expr::Function(function) = expr else { return None };
+    let name = function.name.to_string().to_ascii_lowercase();
+    if !matches!(name.as_str(), "explode" | "explode_outer" | "posexplode" | "posexplode_outer" | "inline") {
+        return None;
+    }
+    let FunctionArguments::List(list) = &function.args else { return None };
+    match positional(list).as_slice() {
+        [argument] => Some((name, argument.clone())),
+        _ => None,
+    }
+}
+
+/// The plain arguments of a call; empty if one of them is something else.
+fn positional(list: &FunctionArgumentList) -> Vec<Expr> {
+    let args: Option<Vec<Expr>> = list
+        .args
+        .iter()
+        .map(|arg| match arg {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr.clone()),
+            _ => None,
+        })
+        .collect();
+    args.unwrap_or_default()
+}
+
+/// `struct(a, b + 1 AS c)` → `named_struct('a', a, 'c', b + 1)`.
+fn named_struct(values: &[Expr]) -> Expr {
+    let mut args = Vec::with_capacity(values.len() * 2);
+    for (i, value) in values.iter().enumerate() {
+        let (name, value) = match value {
+            Expr::Named { expr, name } => (name.value.clone(), (**expr).clone()),
+            Expr::Identifier(ident) => (ident.value.clone(), value.clone()),
+            Expr::CompoundIdentifier(parts) => {
+                (parts.last().map(|part| part.value.clone()).unwrap_or_default(), value.clone())
+            }
+            other => (format!("col{}", i + 1), other.clone()),
+        };
+        args.push(text(&name));
+        args.push(value);
+    }
+    call("named_struct", args)
+}
+
+fn text(value: &str) -> Expr {
+    Expr::Value(Value::SingleQuotedString(value.to_string()).with_empty_span())
+}
+
+fn as_double(expr: &Expr) -> Expr {
+    cast(expr.clone(), DataType::Double(ExactNumberInfo::None))
+}
+
+fn cast(expr: Expr, data_type: DataType) -> Expr {
+    Expr::Cast { kind: CastKind::Cast, expr: Box::new(expr), data_type, array: false, format: None }
+}
+
+fn not(expr: Expr) -> Expr {
+    Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(expr) }
+}
+
+fn argument(expr: Expr) -> FunctionArg {
+    FunctionArg::Unnamed(FunctionArgExpr::Expr(expr))
+}
+
+fn object_name(name: &str, span: Span) -> ObjectName {
+    ObjectName(vec![ObjectNamePart::Identifier(Ident::with_span(span, name))])
+}
+
+fn call(name: &str, args: Vec<Expr>) -> Expr {
+    call_at(name, args, Span::empty())
+}
+
+fn call_at(name: &str, args: Vec<Expr>, span: Span) -> Expr {
+    Expr::Function(Function {
+        name: object_name(name, span),
+        uses_odbc_syntax: false,
+        parameters: FunctionArguments::None,
+        args: FunctionArguments::List(FunctionArgumentList {
+            duplicate_treatment: None::<DuplicateTreatment>,
+            args: args.into_iter().map(argument).collect(),
+            clauses: vec![],
+        }),
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: vec![],
+    })
+}

@@ -1,0 +1,11 @@
+//! Where rows come from.
+//!
+//! - [`files`]: `read_files`: which files there are, what columns they have, and their rows
+//! - [`table_stream`]: a Delta table read as a stream: what comes after an offset
+//! - [`external`]: `[[source]]` tables of flowbench.toml
+//! - [`flow_sources`]: what a flow reads, under keys that last
+
+pub mod external;
+pub mod files;
+pub mod flow_sources;
+pub mod table_stream;

@@ -1,0 +1,247 @@
+//! Delta tables on local disk: what a pipeline's datasets are stored in.
+//!
+//! The log is read and written by our own small code, because a micro-batch has 25 ms and a commit must cost
+//! what it changes, not what the table holds; delta-rs writes the checkpoints and reads what only it can read
+//! (deletion vectors and column mapping of other programs).
+//!
+//! ```text
+//! batches ─▶ DataWriter ─▶ DataFile ─▶ Table::commit ─▶ log entry ─▶ State ─▶ provider | changes
+//! ```
+//!
+//! * `action` – the lines of the log; `log` – the log's folder; `state` – what the lines add up to
+//! * `schema`, `partition`, `stats` – Arrow ↔ Delta: types, folders, statistics
+//! * `writer` – Parquet files; `commit` – putting them into the table, overwrites, `promote`
+//! * `provider` – reading with DataFusion; `changes` – what each version added, for streams
+//! * `maintenance` – checkpoints of the log, compaction, vacuum; `queue` – one writer a table
+//!
+//! Reading and writing the log blocks for a few milliseconds, which the engine's threads can take; what runs
+//! longer is `async`.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow::datatypes::SchemaRef;
+
+use crate::error::{Error, Result};
+
+mod action;
+mod log;
+mod state;
+mod schema;
+mod partition;
+mod stats;
+mod writer;
+mod commit;
+mod provider;
+mod changes;
+mod maintenance;
+mod queue;
+#[cfg(test)]
+mod tests;
+
+pub use action::{CommitInfo, PartitionValues};
+pub use changes::{AddedFile, HistoryEntry, VersionChange};
+pub use commit::{ALREADY_COMMITTED, CONFLICT, Commit, MetadataChange, RemoveSet};
+pub use maintenance::{Compacted, Vacuumed, compact};
+pub use queue::{SharedTable, Tables};
+pub use schema::{canonical, check_growth};
+pub use writer::{DataFile, DataWriter, WriterOptions};
+
+use action::{Action, Format, Metadata};
+use state::State;
+
+/// What a new table is.
+#[derive(Debug, Clone, Default)]
+pub struct TableSpec {
+    /// The dataset's name, for messages and catalogs.
+    pub name: String,
+    /// Any Arrow types that Delta has a type for; the table will show `schema::canonical` of it. A column's
+    /// comment is the field's metadata `comment`.
+    pub schema: Option<SchemaRef>,
+    pub partition_by: Vec<String>,
+    pub comment: Option<String>,
+    /// TBLPROPERTIES, our own (`flowbench.…`) and Delta's (`delta.…`).
+    pub properties: BTreeMap<String, String>,
+}
+
+/// A Delta table, held at one version. `refresh` moves it to the newest; its own commits do so by themselves.
+#[derive(Debug)]
+pub struct Table {
+    dir: PathBuf,
+    name: String,
+    state: State,
+    /// Which file the current version's commit is, to notice a table that was dropped and created anew.
+    commit_file: Option<log::FileIdentity>,
+    /// Whether commits wait until they would survive a power failure.
+    sync: bool,
+}
+
+impl Table {
+    /// Opens the table in a folder at its newest version; `None` if there is none.
+    ///
+    /// # Errors
+    /// `not-a-table` if the folder holds something else; `table-log-corrupted`; `table-feature-unsupported`.
+    pub fn open(dir: impl AsRef<Path>) -> Result<Option<Table>> {
+        let dir = std::path::absolute(dir.as_ref()).map_err(|error| Error::io("find", dir.as_ref(), error))?;
+        match State::read(&dir, None)? {
+            Some(state) => Ok(Some(Table::at(dir, state))),
+            None => match std::fs::symlink_metadata(&dir) {
+                Ok(found) if !found.is_dir() => Err(Error::user(
+                    "not-a-table",
+                    format!("`{}` is a file, not the folder of a table", dir.display()),
+                    "name the folder that holds `_delta_log`",
+                )),
+                Ok(_) | Err(_) => Ok(None),
+            },
+        }
+    }
+
+    /// Creates a table. Fails with `table-exists` if there is one.
+    pub fn create(dir: impl AsRef<Path>, spec: TableSpec) -> Result<Table> {
+        let dir = std::path::absolute(dir.as_ref()).map_err(|error| Error::io("find", dir.as_ref(), error))?;
+        let schema = spec.schema.unwrap_or_else(|| Arc::new(arrow::datatypes::Schema::empty()));
+        let (metadata, schema) = commit::new_metadata(&spec.name, &schema, spec.partition_by, &dir)?;
+        let metadata = Metadata {
+            description: spec.comment,
+            configuration: spec.properties.into_iter().map(|(key, value)| (key, Some(value))).collect(),
+            ..metadata
+        };
+        commit::create(dir, metadata, &schema, Vec::new(), "CREATE TABLE")
+    }
+
+    fn at(dir: PathBuf, state: State) -> Table {
+        let name = state
+            .metadata
+            .name
+            .clone()
+            .unwrap_or_else(|| dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default());
+        let commit_file = log::identity(&dir, state.version);
+        Table { dir, name, state, commit_file, sync: true }
+    }
+
+    /// Chooses whether commits wait until they would survive a power failure (they do by default); a killed
+    /// process loses nothing either way. See `WriterOptions::sync` for the data files.
+    pub fn set_sync(&mut self, sync: bool) {
+        self.sync = sync;
+    }
+
+    /// Moves on to the newest version, which costs one look at the disk if there is nothing new.
+    ///
+    /// A table that was dropped and created anew meanwhile is opened anew; its `id` tells.
+    pub fn refresh(&mut self) -> Result<()> {
+        self.read_new_commits().map(drop)
+    }
+
+    /// Moves on to the newest version and returns the commits on the way, oldest first.
+    fn read_new_commits(&mut self) -> Result<Vec<(i64, Vec<Action>)>> {
+        if self.commit_file.is_some() && log::identity(&self.dir, self.state.version) != self.commit_file
+            || self.commit_file.is_none()
+        {
+            // The commit we stand on is gone (cleaned up) or another one: only a listing knows what is newest.
+            return self.reopen();
+        }
+        let mut commits = Vec::new();
+        while let Some(actions) = log::read_commit(&self.dir, self.state.version + 1)? {
+            self.advance(actions.clone())?;
+            commits.push((self.state.version, actions));
+        }
+        Ok(commits)
+    }
+
+    fn reopen(&mut self) -> Result<Vec<(i64, Vec<Action>)>> {
+        let found = State::read(&self.dir, None)?.ok_or_else(|| Error::External {
+            code: "table-gone",
+            what: format!("table `{}` is no longer at `{}`", self.name, self.dir.display()),
+            help: "restore the folder, or drop the dataset and refresh it in full".into(),
+        })?;
+        let is_same = found.metadata.id == self.state.metadata.id;
+        let known = self.state.version;
+        self.commit_file = log::identity(&self.dir, found.version);
+        self.state = found;
+        let mut commits = Vec::new();
+        if is_same {
+            for version in known + 1..=self.state.version {
+                commits.extend(log::read_commit(&self.dir, version)?.map(|actions| (version, actions)));
+            }
+        }
+        Ok(commits)
+    }
+
+    fn advance(&mut self, actions: Vec<Action>) -> Result<()> {
+        self.state.advance(&self.dir, actions)?;
+        self.commit_file = log::identity(&self.dir, self.state.version);
+        Ok(())
+    }
+
+    /// The table's folder.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The name it was created under, or its folder's.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The table's identity: another one means that it was dropped and created anew.
+    pub fn id(&self) -> &str {
+        &self.state.metadata.id
+    }
+
+    /// The version this handle stands at.
+    pub fn version(&self) -> i64 {
+        self.state.version
+    }
+
+    /// The columns, as `schema::canonical` has them.
+    pub fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.state.schema)
+    }
+
+    /// The partition columns.
+    pub fn partition_by(&self) -> &[String] {
+        &self.state.metadata.partition_columns
+    }
+
+    /// The table's comment.
+    pub fn comment(&self) -> Option<&str> {
+        self.state.metadata.description.as_deref()
+    }
+
+    /// TBLPROPERTIES.
+    pub fn properties(&self) -> BTreeMap<String, String> {
+        let given = |(key, value): (&String, &Option<String>)| Some((key.clone(), value.clone()?));
+        self.state.metadata.configuration.iter().filter_map(given).collect()
+    }
+
+    /// The last batch id that an application has committed.
+    pub fn txn(&self, app_id: &str) -> Option<i64> {
+        self.state.txns.get(app_id).copied()
+    }
+
+    /// Application id → last batch id.
+    pub fn all_txns(&self) -> &BTreeMap<String, i64> {
+        &self.state.txns
+    }
+
+    /// Data files.
+    pub fn file_count(&self) -> usize {
+        self.state.files.len()
+    }
+
+    /// Bytes of the data files.
+    pub fn size_bytes(&self) -> u64 {
+        self.state.files.values().map(|file| u64::try_from(file.size).unwrap_or(0)).sum()
+    }
+
+    /// Rows, if every file's statistics tell and no file has rows deleted in place.
+    pub fn row_count(&self) -> Option<u64> {
+        self.state.files.values().map(|file| if file.deletion_vector.is_some() { None } else { file.rows() }).sum()
+    }
+
+    /// A writer of data files for this table; see `DataWriter::new`.
+    pub fn writer(&self, options: WriterOptions) -> Result<DataWriter> {
+        DataWriter::new(&self.dir, None, self.schema(), self.partition_by(), options)
+    }
+}

@@ -1,0 +1,256 @@
+//! Reading data files with DataFusion: a whole table at a version, or exactly the files that a stream's batch
+//! is made of. Types come out as `schema::canonical` has them, never as views or dictionaries; columns and
+//! nested fields that a file lacks are NULL.
+//!
+//! Files are skipped by partition values and statistics when the scan is planned, and again when it runs (for
+//! filters that appear only then). Tables with deletion vectors or column mapping, which other programs
+//! wrote, are read by delta-rs.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow::datatypes::{Schema, SchemaRef};
+use async_trait::async_trait;
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::pruning::PrunableStatistics;
+use datafusion::common::stats::Precision;
+use datafusion::common::{DFSchema, DataFusionError, ScalarValue, internal_datafusion_err};
+use datafusion::config::TableParquetOptions;
+use datafusion::datasource::TableType;
+use datafusion::datasource::listing::PartitionedFile;
+use datafusion::datasource::physical_plan::{FileGroup, FileScanConfigBuilder, ParquetSource};
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::datasource::table_schema::TableSchema;
+use datafusion::execution::object_store::ObjectStoreUrl;
+use datafusion::logical_expr::utils::conjunction;
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
+use datafusion::physical_optimizer::pruning::PruningPredicateBuilder;
+use datafusion::physical_plan::{ExecutionPlan, Statistics};
+use deltalake_core::delta_datafusion::{DeltaScanConfig, DeltaScanNext, FileSelection};
+use deltalake_core::kernel::Snapshot;
+
+use super::action::{Add, decode_path};
+use super::state::State;
+use super::{AddedFile, Table, schema, state, stats};
+use crate::error::{Error, Result};
+
+impl Table {
+    /// The table for a batch query, at this handle's version or at an older one. Later commits don't change
+    /// what the provider reads; a vacuum with a sensible retention doesn't take its files.
+    ///
+    /// # Errors
+    /// `table-version-missing` if the log no longer reaches back to `version`.
+    pub async fn provider(&self, version: Option<i64>) -> Result<Arc<dyn TableProvider>> {
+        let older = match version.filter(|version| *version != self.state.version) {
+            None => None,
+            Some(version) => Some(self.state_at(version)?),
+        };
+        let state = older.as_ref().unwrap_or(&self.state);
+        if state.needs_delta_reader() {
+            return self.delta_provider(state.version, None).await;
+        }
+        let files = state.files.values().cloned().collect();
+        Ok(Arc::new(DataFiles::new(&self.dir, &state.schema, &state.metadata.partition_columns, files)))
+    }
+
+    /// Reads exactly these files, with the table's schema of now. They may have left the table since, as long
+    /// as no vacuum took them.
+    ///
+    /// # Errors
+    /// `table-feature-unsupported` if another program changed rows in place and the files belong to different
+    /// versions, or the table has column mapping.
+    pub async fn files_provider(&self, files: Vec<AddedFile>) -> Result<Arc<dyn TableProvider>> {
+        let is_mapped = State { files: Default::default(), ..self.state.clone() }.needs_delta_reader();
+        if is_mapped || files.iter().any(|file| file.deletion_vector.is_some()) {
+            let version = files.first().map_or(self.state.version, |file| file.version);
+            if files.iter().any(|file| file.version != version) {
+                return Err(Error::user(
+                    "table-feature-unsupported",
+                    format!(
+                        "table `{}` has deletion vectors or column mapping, and a batch spans several of its versions",
+                        self.name
+                    ),
+                    "rewrite the table without them (REORG TABLE … APPLY (PURGE)), or read one version a batch",
+                ));
+            }
+            return self.delta_provider(version, Some(files.into_iter().map(|file| file.path).collect())).await;
+        }
+        let files = files.into_iter().map(|file| Arc::new(file.into_add())).collect();
+        Ok(Arc::new(DataFiles::new(&self.dir, &self.state.schema, self.partition_by(), files)))
+    }
+
+    /// The state at an older version.
+    pub(super) fn state_at(&self, version: i64) -> Result<State> {
+        State::read(&self.dir, Some(version))?.ok_or_else(|| state::missing_version(&self.dir, version))
+    }
+
+    async fn delta_provider(&self, version: i64, paths: Option<Vec<String>>) -> Result<Arc<dyn TableProvider>> {
+        let failed = |source| Error::Table { action: "read", table: self.name.clone(), source: Box::new(source) };
+        let log_store = self.delta_rs().map_err(failed)?.log_store();
+        let snapshot = Snapshot::try_new(log_store.as_ref(), Some(version as u64)).await.map_err(failed)?;
+        let config = DeltaScanConfig {
+            schema_force_view_types: false,
+            ..DeltaScanConfig::new().with_wrap_partition_values(false)
+        };
+        let scan = DeltaScanNext::new(Arc::new(snapshot), config).map_err(|error| failed(error.into()))?;
+        Ok(match paths {
+            None => Arc::new(scan),
+            Some(paths) => Arc::new(scan.with_file_selection(FileSelection::from_file_paths(paths))),
+        })
+    }
+
+    /// The table as delta-rs sees it, not loaded yet.
+    pub(super) fn delta_rs(&self) -> std::result::Result<deltalake_core::DeltaTable, deltalake_core::DeltaTableError> {
+        let url = url::Url::from_directory_path(&self.dir)
+            .map_err(|()| deltalake_core::DeltaTableError::generic("the folder's path is not absolute"))?;
+        deltalake_core::DeltaTableBuilder::from_url(url)?.build()
+    }
+}
+
+/// Parquet files of a Delta table as one table.
+#[derive(Debug)]
+struct DataFiles {
+    table_dir: PathBuf,
+    /// As the table has it.
+    schema: SchemaRef,
+    /// As DataFusion wants it: the files' columns, then the partition columns.
+    scan_schema: TableSchema,
+    files: Vec<Arc<Add>>,
+}
+
+impl DataFiles {
+    fn new(table_dir: &Path, schema: &SchemaRef, partition_by: &[String], files: Vec<Arc<Add>>) -> DataFiles {
+        let file_schema = Schema::new(schema::file_fields(schema, partition_by));
+        let partition_fields =
+            partition_by.iter().filter_map(|name| Some(Arc::clone(schema.fields().find(name)?.1))).collect::<Vec<_>>();
+        DataFiles {
+            table_dir: table_dir.to_path_buf(),
+            schema: Arc::clone(schema),
+            scan_schema: TableSchema::builder(Arc::new(file_schema))
+                .with_table_partition_cols(partition_fields)
+                .build(),
+            files,
+        }
+    }
+
+    /// The values of the partition columns, in their types.
+    fn partition_values(&self, add: &Add) -> datafusion::common::Result<Vec<ScalarValue>> {
+        let value = |field: &Arc<arrow::datatypes::Field>| match add.partition_values.get(field.name()) {
+            Some(Some(text)) if !text.is_empty() => ScalarValue::try_from_string(text.clone(), field.data_type()),
+            _ => ScalarValue::try_from(field.data_type()),
+        };
+        self.scan_schema.table_partition_cols().iter().map(value).collect()
+    }
+
+    /// The file with what is known of the columns at `columns` of the scan's schema.
+    fn file(&self, add: &Add, columns: &[usize]) -> datafusion::common::Result<PartitionedFile> {
+        let path = decode_path(&self.table_dir, &add.path)
+            .ok_or_else(|| DataFusionError::Plan(format!("data file `{}` is not on this machine", add.path)))?;
+        let location = object_store::path::Path::from_absolute_path(&path)
+            .map_err(|error| internal_datafusion_err!("path of data file `{}`: {error}", path.display()))?;
+        let mut file = PartitionedFile::new("", u64::try_from(add.size).unwrap_or(0));
+        file.object_meta.location = location;
+        file.partition_values = self.partition_values(add)?;
+        let file_columns = self.scan_schema.file_schema().fields().len();
+        let stored: Vec<usize> = columns.iter().copied().filter(|column| *column < file_columns).collect();
+        file.statistics = stats::to_datafusion(add, self.scan_schema.table_schema(), &stored).map(|mut statistics| {
+            // Set here and not by DataFusion, which takes it that partition values are never NULL.
+            for (value, column) in file.partition_values.iter().zip(&mut statistics.column_statistics[file_columns..]) {
+                if value.is_null() {
+                    column.null_count = statistics.num_rows;
+                } else {
+                    column.min_value = Precision::Exact(value.clone());
+                    column.max_value = Precision::Exact(value.clone());
+                    column.null_count = Precision::Exact(0);
+                }
+            }
+            Arc::new(statistics)
+        });
+        Ok(file)
+    }
+
+    /// The files that can hold a row that passes the filters.
+    fn files_for(&self, session: &dyn Session, filters: &[Expr]) -> datafusion::common::Result<Vec<PartitionedFile>> {
+        let table_schema = self.scan_schema.table_schema();
+        let mut columns: Vec<usize> = filters
+            .iter()
+            .flat_map(|filter| filter.column_refs().into_iter().cloned().collect::<Vec<_>>())
+            .filter_map(|column| table_schema.index_of(&column.name).ok())
+            .collect();
+        columns.sort_unstable();
+        columns.dedup();
+        let files = self.files.iter().map(|add| self.file(add, &columns));
+        let mut files = files.collect::<datafusion::common::Result<Vec<_>>>()?;
+        let Some(filter) = conjunction(filters.to_vec()) else { return Ok(files) };
+        let schema = DFSchema::try_from(Arc::clone(table_schema))?;
+        let predicate = PruningPredicateBuilder::new()
+            .with_file_schema(Arc::clone(table_schema))
+            .try_build(session.create_physical_expr(filter, &schema)?);
+        // A filter that says nothing about minima and maxima just doesn't skip files.
+        let Ok(predicate) = predicate else { return Ok(files) };
+        let unknown = Arc::new(Statistics::new_unknown(table_schema));
+        let known = files.iter().map(|file| file.statistics.clone().unwrap_or_else(|| Arc::clone(&unknown)));
+        let keep = predicate.prune(&PrunableStatistics::new(known.collect(), Arc::clone(table_schema)))?;
+        let mut keep = keep.into_iter();
+        files.retain(|_| keep.next().unwrap_or(true));
+        Ok(files)
+    }
+}
+
+#[async_trait]
+impl TableProvider for DataFiles {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    fn supports_filters_pushdown(
+        &self,
+        filters: &[&Expr],
+    ) -> datafusion::common::Result<Vec<TableProviderFilterPushDown>> {
+        Ok(vec![TableProviderFilterPushDown::Inexact; filters.len()])
+    }
+
+    async fn scan(
+        &self,
+        session: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> datafusion::common::Result<Arc<dyn ExecutionPlan>> {
+        let scan_schema = self.scan_schema.table_schema();
+        let all: Vec<usize> = (0..self.schema.fields().len()).collect();
+        let projection = projection.unwrap_or(&all).iter();
+        let projection = projection.map(|index| scan_schema.index_of(self.schema.field(*index).name()));
+        let projection = projection.collect::<std::result::Result<Vec<_>, _>>()?;
+
+        let files = self.files_for(session, filters)?;
+        let total = stats::total(
+            scan_schema,
+            files.iter().map(|file| {
+                let rows = file.statistics.as_ref().and_then(|statistics| statistics.num_rows.get_value().copied());
+                (rows.map(|rows| rows as u64), file.object_meta.size as i64)
+            }),
+        );
+        let mut options =
+            TableParquetOptions { global: session.config_options().execution.parquet.clone(), ..Default::default() };
+        // Timestamps of old Spark versions are nanoseconds, which ends in 2262; microseconds hold them all.
+        options.global.coerce_int96 = Some("us".into());
+        let source = ParquetSource::new(self.scan_schema.clone()).with_table_parquet_options(options);
+        let groups = FileGroup::new(files).split_files(session.config().target_partitions());
+        let scan = FileScanConfigBuilder::new(ObjectStoreUrl::local_filesystem(), Arc::new(source))
+            .with_file_groups(groups)
+            .with_statistics(total)
+            .with_projection_indices(Some(projection))?
+            .with_limit(limit)
+            .build();
+        Ok(DataSourceExec::from_data_source(scan))
+    }
+
+    fn statistics(&self) -> Option<Statistics> {
+        Some(stats::total(&self.schema, self.files.iter().map(|add| (add.rows(), add.size))))
+    }
+}

@@ -1,0 +1,163 @@
+//! What a table is at one version: the sum of its log's actions, kept in memory and advanced commit by
+//! commit, so that a commit costs what it changes and not what the table holds.
+//!
+//! Not here: reading and writing log entries (`log.rs`).
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::datatypes::SchemaRef;
+
+use super::action::{Action, Add, Metadata, Protocol};
+use super::{log, schema};
+use crate::error::{Error, Result};
+
+/// A table at one version.
+#[derive(Debug, Clone)]
+pub struct State {
+    pub version: i64,
+    pub protocol: Protocol,
+    pub metadata: Metadata,
+    /// The schema of `metadata` as Arrow.
+    pub schema: SchemaRef,
+    /// The data files, by `add.path`, which is their identity; ordered, so that plans and tests are stable.
+    pub files: BTreeMap<String, Arc<Add>>,
+    /// Files that have left the table but may still be on disk → when they left, in ms.
+    pub tombstones: HashMap<String, i64>,
+    /// Application id → its last batch id.
+    pub txns: BTreeMap<String, i64>,
+}
+
+impl State {
+    /// Reads the newest state, or the one at `version`; `None` if there is no table.
+    ///
+    /// # Errors
+    /// `table-version-missing` if the log no longer reaches back to `version`, or isn't there yet.
+    pub fn read(table_dir: &Path, version: Option<i64>) -> Result<Option<State>> {
+        let Some(listing) = log::list(table_dir)? else { return Ok(None) };
+        let newest = listing.newest().expect("a listing has a version");
+        let target = version.unwrap_or(newest);
+        let checkpoint = listing.checkpoints.range(..=target).next_back();
+        let mut replay = Replay::default();
+        let mut next = 0;
+        if let Some((at, files)) = checkpoint {
+            replay.apply(log::read_checkpoint(files)?);
+            next = at + 1;
+        }
+        for version in next..=target {
+            let actions = log::read_commit(table_dir, version)?.ok_or_else(|| missing_version(table_dir, version))?;
+            replay.apply(actions);
+        }
+        let (Some(protocol), Some(metadata)) = (replay.protocol, replay.metadata) else {
+            return Err(log::corrupted(
+                &log::commit_path(table_dir, target),
+                "no protocol or metadata up to it".into(),
+            ));
+        };
+        check_readable(table_dir, &protocol)?;
+        Ok(Some(State {
+            version: target,
+            schema: schema::from_delta(&metadata.schema_string)
+                .map_err(|why| log::corrupted(&log::commit_path(table_dir, target), why))?,
+            protocol,
+            metadata,
+            files: replay.files,
+            tombstones: replay.tombstones,
+            txns: replay.txns,
+        }))
+    }
+
+    /// Goes on to the next version.
+    pub fn advance(&mut self, table_dir: &Path, actions: Vec<Action>) -> Result<()> {
+        let mut replay = Replay {
+            files: std::mem::take(&mut self.files),
+            tombstones: std::mem::take(&mut self.tombstones),
+            txns: std::mem::take(&mut self.txns),
+            ..Replay::default()
+        };
+        replay.apply(actions);
+        self.version += 1;
+        self.files = replay.files;
+        self.tombstones = replay.tombstones;
+        self.txns = replay.txns;
+        if let Some(protocol) = replay.protocol {
+            check_readable(table_dir, &protocol)?;
+            self.protocol = protocol;
+        }
+        if let Some(metadata) = replay.metadata {
+            self.schema = schema::from_delta(&metadata.schema_string)
+                .map_err(|why| log::corrupted(&log::commit_path(table_dir, self.version), why))?;
+            self.metadata = metadata;
+        }
+        Ok(())
+    }
+
+    /// Whether reading the data needs more than the Parquet files: column mapping or deletion vectors.
+    pub fn needs_delta_reader(&self) -> bool {
+        let mapped = self.metadata.configuration.get("delta.columnMapping.mode");
+        mapped.is_some_and(|mode| mode.as_deref().is_some_and(|mode| mode != "none"))
+            || self.files.values().any(|file| file.deletion_vector.is_some())
+    }
+}
+
+/// The log doesn't hold a version that is needed.
+pub fn missing_version(table_dir: &Path, version: i64) -> Error {
+    Error::User {
+        code: "table-version-missing",
+        what: format!("version {version} is not in the log of the table at `{}`", table_dir.display()),
+        help: "the log was cleaned up, or that version was never written; read from a newer version, or reset the \
+               checkpoint of the flow that reads it"
+            .into(),
+    }
+}
+
+/// Refuses tables that would be read wrongly.
+fn check_readable(table_dir: &Path, protocol: &Protocol) -> Result<()> {
+    const KNOWN: [&str; 5] =
+        ["timestampNtz", "columnMapping", "deletionVectors", "v2Checkpoint", "vacuumProtocolCheck"];
+    let unknown = match (protocol.min_reader_version, &protocol.reader_features) {
+        (1 | 2, _) => return Ok(()),
+        (3, Some(features)) => features.iter().find(|feature| !KNOWN.contains(&feature.as_str())).cloned(),
+        (version, _) => Some(format!("reader version {version}")),
+    };
+    match unknown {
+        None => Ok(()),
+        Some(feature) => Err(Error::user(
+            "table-feature-unsupported",
+            format!("the table at `{}` needs the Delta feature `{feature}`, which we can't read", table_dir.display()),
+            "drop the feature with the program that wrote the table (ALTER TABLE … DROP FEATURE), or copy the table",
+        )),
+    }
+}
+
+#[derive(Default)]
+struct Replay {
+    protocol: Option<Protocol>,
+    metadata: Option<Metadata>,
+    files: BTreeMap<String, Arc<Add>>,
+    tombstones: HashMap<String, i64>,
+    txns: BTreeMap<String, i64>,
+}
+
+impl Replay {
+    /// Applies the actions of one version. Removes go first: a file whose deletion vector changed is removed
+    /// and added under the same path in one commit, in any order.
+    fn apply(&mut self, actions: Vec<Action>) {
+        for remove in actions.iter().filter_map(|action| action.remove.as_ref()) {
+            self.files.remove(&remove.path);
+            self.tombstones.insert(remove.path.clone(), remove.deletion_timestamp.unwrap_or(0));
+        }
+        for action in actions {
+            if let Some(add) = action.add {
+                self.tombstones.remove(&add.path);
+                self.files.insert(add.path.clone(), Arc::new(add));
+            }
+            if let Some(txn) = action.txn {
+                self.txns.insert(txn.app_id, txn.version);
+            }
+            self.protocol = action.protocol.or(self.protocol.take());
+            self.metadata = action.meta_data.or(self.metadata.take());
+        }
+    }
+}

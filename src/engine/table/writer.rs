@@ -1,0 +1,332 @@
+//! Writes data files: batches in, Parquet files with statistics out, in bounded memory. Nothing is part of
+//! the table until `Table::commit` says so.
+//!
+//! Synchronous on purpose: a flow decodes, transforms and encodes in one thread, and as many threads as the
+//! machine has work side by side, each with a writer of its own.
+
+use std::collections::{HashMap, HashSet};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::time::SystemTime;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::{FieldRef, Schema, SchemaRef};
+use arrow::row::OwnedRow;
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_writer::ArrowWriterOptions;
+use parquet::basic::Compression;
+use parquet::errors::ParquetError;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+
+use super::action::{Add, PartitionValues, encode_path};
+use super::partition::{self, Splitter};
+use super::{log, schema, stats};
+use crate::error::{Error, Result};
+
+/// Limits and choices of a writer.
+#[derive(Debug, Clone)]
+pub struct WriterOptions {
+    /// A file is closed when it has grown to this size.
+    pub file_bytes: usize,
+    /// A row group is closed at this encoded size, or at `row_group_rows`.
+    pub row_group_bytes: usize,
+    pub row_group_rows: usize,
+    /// What all row groups in progress may hold together, over all partitions.
+    pub memory_bytes: usize,
+    /// How many partitions may have a file open; beyond that the fullest file is closed.
+    pub open_files: usize,
+    pub compression: Compression,
+    /// Whether `finish` waits until the files would survive a power failure. A killed process loses nothing either way.
+    pub sync: bool,
+}
+
+impl Default for WriterOptions {
+    fn default() -> WriterOptions {
+        WriterOptions {
+            file_bytes: 128 << 20,
+            row_group_bytes: 32 << 20,
+            row_group_rows: 1 << 20,
+            memory_bytes: 64 << 20,
+            open_files: 64,
+            compression: Compression::SNAPPY,
+            sync: true,
+        }
+    }
+}
+
+/// A finished data file that a commit can add. Dropped without having been committed, it is deleted.
+#[derive(Debug, Clone)]
+pub struct DataFile {
+    /// Relative to the table's folder, as on disk.
+    pub path: String,
+    pub partition_values: PartitionValues,
+    pub size: u64,
+    pub rows: u64,
+    /// See `stats.rs`.
+    pub stats: String,
+    pub modified_ms: i64,
+    /// Keeps a vacuum away until the file is committed or forgotten.
+    in_progress: Arc<InProgress>,
+}
+
+impl DataFile {
+    /// Says whether the file is to stay when this value is dropped.
+    pub(super) fn set_keep(&self, keep: bool) {
+        self.in_progress.keep.store(keep, Ordering::SeqCst);
+    }
+
+    /// The action that adds the file to its table.
+    pub(super) fn to_add(&self, data_change: bool) -> Add {
+        Add {
+            path: encode_path(&self.path),
+            partition_values: self.partition_values.clone(),
+            size: self.size as i64,
+            modification_time: self.modified_ms,
+            data_change,
+            stats: Some(self.stats.clone()),
+            tags: None,
+            deletion_vector: None,
+        }
+    }
+}
+
+static IN_PROGRESS: LazyLock<Mutex<HashSet<PathBuf>>> = LazyLock::new(Mutex::default);
+
+/// Whether a writer of this process made the file and nobody has decided yet what becomes of it.
+pub(super) fn is_in_progress(path: &Path) -> bool {
+    IN_PROGRESS.lock().unwrap_or_else(PoisonError::into_inner).contains(path)
+}
+
+/// A file that is being written or waits for its commit. If it isn't kept, it is deleted when nobody holds it
+/// any more, as far as possible; after a crash a vacuum finds it.
+#[derive(Debug)]
+struct InProgress {
+    path: PathBuf,
+    keep: AtomicBool,
+}
+
+impl InProgress {
+    fn new(path: PathBuf) -> InProgress {
+        IN_PROGRESS.lock().unwrap_or_else(PoisonError::into_inner).insert(path.clone());
+        InProgress { path, keep: AtomicBool::new(false) }
+    }
+}
+
+impl Drop for InProgress {
+    fn drop(&mut self) {
+        if !*self.keep.get_mut() {
+            let _ = fs::remove_file(&self.path);
+        }
+        IN_PROGRESS.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.path);
+    }
+}
+
+/// Writes the batches of one thread. Dropped without `finish`, it leaves nothing behind.
+pub struct DataWriter {
+    table_dir: PathBuf,
+    /// Put before the path of each file: empty, or `gen-2/`.
+    prefix: String,
+    schema: SchemaRef,
+    file_fields: Vec<FieldRef>,
+    file_columns: Vec<usize>,
+    partition_by: Vec<String>,
+    splitter: Option<Splitter>,
+    options: WriterOptions,
+    properties: WriterProperties,
+    open: HashMap<Option<OwnedRow>, OpenFile>,
+    done: Vec<DataFile>,
+    rows: u64,
+}
+
+struct OpenFile {
+    writer: ArrowWriter<File>,
+    path: String,
+    partition_values: PartitionValues,
+    in_progress: Arc<InProgress>,
+}
+
+impl DataWriter {
+    /// Starts a writer for a table with this schema and partitioning; files go below `sub_folder` of its folder.
+    /// Nothing is created before the first row.
+    pub fn new(
+        table_dir: &Path,
+        sub_folder: Option<&str>,
+        schema: SchemaRef,
+        partition_by: &[String],
+        options: WriterOptions,
+    ) -> Result<DataWriter> {
+        let partitions =
+            partition_by.iter().map(|name| schema.index_of(name)).collect::<std::result::Result<Vec<_>, _>>();
+        let partitions = partitions.map_err(|error| Error::Internal(format!("partition column: {error}")))?;
+        let file_columns = (0..schema.fields().len()).filter(|index| !partitions.contains(index)).collect();
+        let splitter = (!partitions.is_empty()).then(|| Splitter::new(&schema, partitions)).transpose();
+        let properties = WriterProperties::builder()
+            .set_compression(options.compression)
+            .set_max_row_group_row_count(Some(options.row_group_rows))
+            .set_max_row_group_bytes(Some(options.row_group_bytes))
+            .set_statistics_enabled(EnabledStatistics::Chunk)
+            .set_created_by(concat!("flowbench ", env!("CARGO_PKG_VERSION")).to_owned());
+        Ok(DataWriter {
+            table_dir: table_dir.to_path_buf(),
+            prefix: sub_folder.map(|folder| format!("{}/", folder.trim_end_matches('/'))).unwrap_or_default(),
+            file_fields: schema::file_fields(&schema, partition_by),
+            file_columns,
+            partition_by: partition_by.to_vec(),
+            splitter: splitter.map_err(|error| Error::Internal(format!("partition column: {error}")))?,
+            schema,
+            options,
+            properties: properties.build(),
+            open: HashMap::new(),
+            done: Vec::new(),
+            rows: 0,
+        })
+    }
+
+    /// Rows written so far.
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// Writes a batch; columns are taken by name, those that it lacks are NULL.
+    ///
+    /// # Errors
+    /// `rows-do-not-fit` if the batch has other columns or types than the table, or NULL where it may not be.
+    pub fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+        if batch.num_rows() == 0 {
+            return Ok(());
+        }
+        let batch = schema::conform(batch, &self.schema).map_err(|why| {
+            Error::user(
+                "rows-do-not-fit",
+                format!("the rows don't fit the table at `{}`: {why}", self.table_dir.display()),
+                "change the query, or refresh the table in full with the new schema",
+            )
+        })?;
+        self.rows += batch.num_rows() as u64;
+        match &self.splitter {
+            None => self.write_part(None, PartitionValues::new(), &batch),
+            Some(splitter) => {
+                let parts = splitter.split(&batch).map_err(|error| self.failed(error.into()))?;
+                for (key, part) in parts {
+                    let columns = self.splitter.as_ref().expect("it just split").columns(&part);
+                    let values = partition::values_at(&self.partition_by, &columns, 0);
+                    self.write_part(Some(key), values.map_err(|error| self.failed(error.into()))?, &part)?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn write_part(&mut self, key: Option<OwnedRow>, values: PartitionValues, rows: &RecordBatch) -> Result<()> {
+        let rows = rows.project(&self.file_columns).map_err(|error| self.failed(error.into()))?;
+        let mut file = match self.open.remove(&key) {
+            Some(file) => file,
+            None => {
+                if self.open.len() >= self.options.open_files {
+                    self.close_fullest()?;
+                }
+                self.create(values)?
+            }
+        };
+        file.writer.write(&rows).map_err(|error| self.failed(error))?;
+        if file.writer.bytes_written() + file.writer.in_progress_size() >= self.options.file_bytes {
+            return self.close(file);
+        }
+        self.open.insert(key, file);
+        while self.open.values().map(|file| file.writer.memory_size()).sum::<usize>() > self.options.memory_bytes {
+            let fullest = self.open.values_mut().max_by_key(|file| file.writer.memory_size());
+            match fullest.expect("something takes the memory").writer.flush() {
+                Ok(()) if self.open.values().all(|file| file.writer.in_progress_rows() == 0) => break,
+                Ok(()) => {}
+                Err(error) => return Err(self.failed(error)),
+            }
+        }
+        Ok(())
+    }
+
+    fn create(&self, partition_values: PartitionValues) -> Result<OpenFile> {
+        let mut path = self.prefix.clone();
+        if !self.partition_by.is_empty() {
+            path.push_str(&partition::folder(&self.partition_by, &partition_values));
+            path.push('/');
+        }
+        path.push_str(&format!("part-{}.parquet", uuid::Uuid::new_v4()));
+        let file_path = self.table_dir.join(&path);
+        let folder = file_path.parent().expect("a file is in a folder");
+        fs::create_dir_all(folder).map_err(|error| Error::io("create", folder, error))?;
+        let in_progress = Arc::new(InProgress::new(file_path.clone()));
+        let file = File::create_new(&file_path).map_err(|error| Error::io("create", &file_path, error))?;
+        let schema = Arc::new(Schema::new(self.file_fields.clone()));
+        // Arrow's own schema in the footer would only tell other readers about our in-memory types.
+        let options = ArrowWriterOptions::new().with_properties(self.properties.clone()).with_skip_arrow_metadata(true);
+        let writer = ArrowWriter::try_new_with_options(file, schema, options).map_err(|error| self.failed(error))?;
+        Ok(OpenFile { writer, path, partition_values, in_progress })
+    }
+
+    fn close_fullest(&mut self) -> Result<()> {
+        let size = |file: &OpenFile| file.writer.bytes_written() + file.writer.in_progress_size();
+        let fullest = self.open.iter().max_by_key(|(_, file)| size(file)).map(|(key, _)| key.clone());
+        match fullest.and_then(|key| self.open.remove(&key)) {
+            Some(file) => self.close(file),
+            None => Ok(()),
+        }
+    }
+
+    fn close(&mut self, mut file: OpenFile) -> Result<()> {
+        let footer = file.writer.finish().map_err(|error| self.failed(error))?;
+        if self.options.sync {
+            let path = self.table_dir.join(&file.path);
+            file.writer.inner().sync_all().map_err(|error| Error::io("sync", path, error))?;
+        }
+        self.done.push(DataFile {
+            size: file.writer.bytes_written() as u64,
+            rows: footer.file_metadata().num_rows() as u64,
+            stats: stats::from_footer(&self.file_fields, &footer),
+            modified_ms: now_ms(),
+            path: file.path,
+            partition_values: file.partition_values,
+            in_progress: file.in_progress,
+        });
+        Ok(())
+    }
+
+    /// Closes all files and hands them over.
+    pub fn finish(mut self) -> Result<Vec<DataFile>> {
+        let mut open: Vec<OpenFile> = self.open.drain().map(|(_, file)| file).collect();
+        open.sort_by(|a, b| a.partition_values.cmp(&b.partition_values));
+        for file in open {
+            self.close(file)?;
+        }
+        if self.options.sync {
+            let folders: HashSet<&Path> = self
+                .done
+                .iter()
+                .filter_map(|file| file.in_progress.path.parent())
+                .flat_map(|folder| folder.ancestors().take_while(|folder| folder.starts_with(&self.table_dir)))
+                .collect();
+            for folder in folders {
+                log::sync_folder(folder)?;
+            }
+        }
+        Ok(self.done)
+    }
+
+    fn failed(&self, error: ParquetError) -> Error {
+        let source = match error {
+            ParquetError::External(source) => match source.downcast::<std::io::Error>() {
+                Ok(io) => *io,
+                Err(other) => std::io::Error::other(other),
+            },
+            error => std::io::Error::other(error),
+        };
+        Error::io("write a data file below", &self.table_dir, source)
+    }
+}
+
+/// Now, as Delta writes times.
+pub(super) fn now_ms() -> i64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,194 @@
+//! `CREATE FLOW`, and the flows that are known and not built.
+//!
+//! ```text
+//! CREATE FLOW name [COMMENT 's'] AS INSERT [ONCE] INTO [ONCE] target [BY NAME] query
+//! ```
+
+use super::cursor::{Cursor, Parse};
+use super::statement::{Head, Statement, not_supported_yet, read_query};
+use crate::definition::{Definition, FlowDefinition};
+use crate::diagnostic::Diagnostic;
+use crate::name::Name;
+use crate::text::{Span, Spanned};
+
+impl Head<'_> {
+    /// Reads what stands behind `CREATE FLOW`.
+    pub(super) fn flow(&self, mut cursor: Cursor<'_>, statement: &mut Statement) -> Parse<()> {
+        let words = &self.words;
+        let misplaced = [
+            words.or_refresh,
+            words.or_replace,
+            words.private,
+            words.temporary,
+            words.streaming,
+            words.live,
+            words.materialized,
+        ];
+        if let Some(span) = misplaced.into_iter().flatten().next() {
+            statement.diagnostics.push(
+                Diagnostic::error("unexpected-clause", span, "between CREATE and FLOW nothing may stand")
+                    .help("write `CREATE FLOW name AS …`")
+                    .edit(self.span, "CREATE FLOW"),
+            );
+        }
+        let exists_first = cursor.at;
+        if cursor.take_words(&["IF", "NOT", "EXISTS"]) {
+            statement.diagnostics.push(not_in_a_flow(
+                cursor.span_since(exists_first),
+                "IF NOT EXISTS",
+                "a flow is defined once; remove it",
+            ));
+        }
+        let name = self.name(&mut cursor, "the name of the flow", statement)?;
+        if name.value.parts.len() > 1 {
+            statement.diagnostics.push(
+                Diagnostic::error("multipart-flow-name", name.span, "a flow has a name of one part")
+                    .condition("MULTIPART_FLOW_NAME_NOT_SUPPORTED")
+                    .reason("it lives in the pipeline, not in a schema")
+                    .help(format!("write `{}`", name.value.parts.join("_"))),
+            );
+        }
+        let flow_name = Spanned::new(name.value.to_string(), name.span);
+        let comment = match cursor.take_word("COMMENT") {
+            true => Some(cursor.text("the comment in quotes")?.value),
+            false => None,
+        };
+        if cursor.take_words(&["DEPENDS", "ON"]) {
+            let first = cursor.at - 2;
+            cursor.skip_until(|c| c.is_word(0, "AS"))?;
+            statement.diagnostics.push(
+                not_supported_yet(cursor.span_since(first), "DEPENDS ON")
+                    .reason("flows run in the order of their data so far")
+                    .help("remove it, or read from the dataset that is to be ready first"),
+            );
+        }
+        if !cursor.take_word("AS") {
+            return Err(cursor.expected("`AS INSERT INTO table BY NAME query`"));
+        }
+        let first = cursor.at;
+        refuse_change_flows(&mut cursor, first)?;
+        if !cursor.take_word("INSERT") {
+            let mut error = cursor.expected("`INSERT INTO table BY NAME query`");
+            error.help = Some(match cursor.is_word(0, "SELECT") {
+                true => "say which table the rows go to: `AS INSERT INTO table BY NAME SELECT …`".to_string(),
+                false => "a flow inserts into a streaming table".to_string(),
+            });
+            return Err(error);
+        }
+        let (target, is_once) = self.insert_target(&mut cursor, statement)?;
+        refuse_change_flows(&mut cursor, first)?;
+        let Some(query) = read_query(&mut cursor, statement)? else { return Ok(()) };
+        let span = cursor.span_of(cursor.tokens()[0].range.start..cursor.end());
+        statement.definitions.push(Definition::Flow(FlowDefinition {
+            name: flow_name,
+            target,
+            scope: self.scope.clone(),
+            is_once,
+            comment,
+            query,
+            limits: self.limits.clone(),
+            span,
+        }));
+        Ok(())
+    }
+
+    /// `[ONCE] INTO [ONCE] target [BY NAME]`; what INSERT has elsewhere in SQL is refused by name.
+    fn insert_target(&self, cursor: &mut Cursor<'_>, statement: &mut Statement) -> Parse<(Spanned<Name>, bool)> {
+        let mut is_once = cursor.take_word("ONCE");
+        let overwrite = cursor.at;
+        if cursor.take_word("OVERWRITE") {
+            statement.diagnostics.push(not_in_a_flow(
+                cursor.span_since(overwrite),
+                "OVERWRITE",
+                "a flow appends; to recompute a table define it as a MATERIALIZED VIEW",
+            ));
+            let _ = cursor.take_word("INTO") || cursor.take_word("TABLE");
+        } else if !cursor.take_word("INTO") {
+            return Err(cursor.expected("`INTO table`"));
+        }
+        if cursor.is_word(0, "ONCE") && !cursor.is_symbol(1, ".") && !cursor.is_word(1, "BY") {
+            if is_once {
+                return Err(Box::new(
+                    Diagnostic::error("syntax-error", cursor.here(), "`ONCE` is written twice")
+                        .help("remove one")
+                        .edit(cursor.here(), ""),
+                ));
+            }
+            cursor.at += 1;
+            is_once = true;
+        }
+        let target = self.name(cursor, "the table that the flow writes to", statement)?;
+        loop {
+            let first = cursor.at;
+            if cursor.take_words(&["BY", "NAME"]) {
+                continue;
+            }
+            if cursor.take_word("PARTITION") {
+                cursor.parentheses()?;
+                let help = "remove it; the partition comes from the values of the partition columns";
+                statement.diagnostics.push(not_in_a_flow(cursor.span_since(first), "a PARTITION specification", help));
+            } else if cursor.take_words(&["IF", "NOT", "EXISTS"]) {
+                statement.diagnostics.push(not_in_a_flow(cursor.span_since(first), "IF NOT EXISTS", "remove it"));
+            } else if is_column_list(cursor) {
+                cursor.parentheses()?;
+                let help = "name the columns in the query: `BY NAME SELECT x AS column, …`";
+                statement.diagnostics.push(not_in_a_flow(cursor.span_since(first), "a column list", help));
+            } else {
+                return Ok((target, is_once));
+            }
+        }
+    }
+}
+
+fn not_in_a_flow(span: Span, what: &str, help: &str) -> Diagnostic {
+    Diagnostic::error(
+        "insert-not-by-name",
+        span,
+        format!("the INSERT of a flow takes no {}", what.trim_start_matches("a ")),
+    )
+    .condition("PIPELINE_SQL_GRAPH_ELEMENT_REGISTRATION_ERROR")
+    .reason("a flow appends rows, and columns are matched by name")
+    .help(help)
+}
+
+/// `(a, b)` and no subquery.
+fn is_column_list(cursor: &Cursor<'_>) -> bool {
+    let mut ahead = 0;
+    while cursor.is_symbol(ahead, "(") {
+        ahead += 1;
+    }
+    ahead > 0 && !["SELECT", "WITH", "VALUES", "FROM", "TABLE"].iter().any(|word| cursor.is_word(ahead, word))
+}
+
+/// AUTO CDC and REPLACE flows: known, not built. `first` is where the flow starts.
+pub(super) fn refuse_change_flows(cursor: &mut Cursor<'_>, first: usize) -> Parse<()> {
+    let (words, reason, help): (&[&str], _, _) = if cursor.are_words(&["AUTO", "CDC"]) {
+        let is_snapshot = cursor.tokens()[cursor.at..].windows(2).any(|pair| {
+            let [from, snapshot] = pair else { return false };
+            cursor.str_of(from.range.clone()).eq_ignore_ascii_case("FROM")
+                && cursor.str_of(snapshot.range.clone()).eq_ignore_ascii_case("SNAPSHOT")
+        });
+        let what = if is_snapshot { "AUTO CDC FROM SNAPSHOT" } else { "AUTO CDC" };
+        cursor.at += 2;
+        return Err(Box::new(
+            not_supported_yet(cursor.span_since(first), what)
+                .reason("flowbench has append flows so far: it could not apply updates and deletes by key")
+                .help("append the change events with `INSERT INTO table BY NAME`, and take the latest of each key in a materialized view"),
+        ));
+    } else if cursor.are_words(&["REPLACE", "WHERE"]) {
+        (&["REPLACE", "WHERE"], "a flow appends rows so far", "recompute the table as a MATERIALIZED VIEW")
+    } else if cursor.are_words(&["REPLACE", "USING"]) {
+        (&["REPLACE", "USING"], "a flow appends rows so far", "take the latest row of each key in a MATERIALIZED VIEW")
+    } else if cursor.are_words(&["APPLY", "CHANGES"]) {
+        (
+            &["APPLY", "CHANGES"],
+            "it is the legacy form of AUTO CDC",
+            "append the change events with `INSERT INTO table BY NAME`",
+        )
+    } else {
+        return Ok(());
+    };
+    let start = cursor.at;
+    cursor.at += words.len();
+    Err(Box::new(not_supported_yet(cursor.span_since(start), &words.join(" ")).reason(reason).help(help)))
+}
