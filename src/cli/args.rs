@@ -98,13 +98,16 @@ Examples:
     },
 
     /// Checks all files; reads the schemas of sources, writes nothing
-    #[command(visible_alias = "dry-run", after_help = "\
+    #[command(
+        visible_alias = "dry-run",
+        after_help = "\
 Prints every problem of every file with its place, why it is one and how to mend it. Exit code 3 if
 there is an error.
 
 Examples:
   flowbench validate --watch         checks again at every save, until Ctrl-C
-  flowbench validate --format json   for editors and CI")]
+  flowbench validate --format json   for editors and CI"
+    )]
     Validate {
         #[command(flatten)]
         folder: Folder,
@@ -222,7 +225,9 @@ Examples:
     },
 
     /// Runs a read-only query over all datasets
-    #[command(after_help = "Example:\n  flowbench sql \"SELECT year, count(*) FROM registration_events_raw GROUP BY ALL\"")]
+    #[command(
+        after_help = "Example:\n  flowbench sql \"SELECT year, count(*) FROM registration_events_raw GROUP BY ALL\""
+    )]
     Sql {
         query: String,
         /// Number of rows; 0 for all
@@ -257,7 +262,9 @@ Examples:
     },
 
     /// Prints the completion script of a shell
-    #[command(after_help = "Example:\n  flowbench completions bash > ~/.local/share/bash-completion/completions/flowbench")]
+    #[command(
+        after_help = "Example:\n  flowbench completions bash > ~/.local/share/bash-completion/completions/flowbench"
+    )]
     Completions { shell: clap_complete::Shell },
 }
 
@@ -324,7 +331,8 @@ impl std::str::FromStr for Names {
                 }
             }
         }
-        let names: Vec<String> = names.iter().map(|name| name.trim().to_string()).filter(|name| !name.is_empty()).collect();
+        let names: Vec<String> =
+            names.iter().map(|name| name.trim().to_string()).filter(|name| !name.is_empty()).collect();
         match names.is_empty() {
             true => Err("a name is missing".to_string()),
             false => Ok(Names(names)),

@@ -26,14 +26,26 @@ impl Exit {
 #[derive(Debug)]
 pub enum Trouble {
     /// The words of the command line contradict each other, or a name is unknown.
-    Usage { condition: Option<&'static str>, message: String, help: Option<String> },
+    Usage {
+        condition: Option<&'static str>,
+        message: String,
+        help: Option<String>,
+    },
     /// The files have errors.
-    Invalid { files: Vec<SourceFile>, diagnostics: Vec<Diagnostic> },
+    Invalid {
+        files: Vec<SourceFile>,
+        diagnostics: Vec<Diagnostic>,
+    },
     /// Somebody has to say yes first.
-    Unconfirmed { notices: Vec<Notice> },
+    Unconfirmed {
+        notices: Vec<Notice>,
+    },
     Engine(engine::error::Error),
     /// Reading or writing outside the engine: stdout, a new workspace's files.
-    Io { action: String, source: std::io::Error },
+    Io {
+        action: String,
+        source: std::io::Error,
+    },
 }
 
 impl Trouble {

@@ -143,9 +143,8 @@ fn export_format(context: &Context, format: RowFormat) -> Option<engine::preview
 
 fn print_rows(context: &Context, rows: &pipeline::report::Rows) -> Result<Exit, Trouble> {
     let terminal = &context.terminal;
-    let exit = context.answer(Exit::Ok, &print::rows::value(rows), || {
-        print::rows::rows(rows, terminal.out, terminal.out_width)
-    })?;
+    let exit = context
+        .answer(Exit::Ok, &print::rows::value(rows), || print::rows::rows(rows, terminal.out, terminal.out_width))?;
     if !context.global.json {
         eprintln!("{}", terminal.err.dim(print::rows::count(rows)));
     }
@@ -164,7 +163,7 @@ pub fn describe(context: &Context, dataset: &str) -> Result<Exit, Trouble> {
 
 /// The functions of the SQL dialect.
 pub fn functions(context: &Context, pattern: Option<&str>) -> Result<Exit, Trouble> {
-    let functions = engine::functions::list(pattern);
+    let functions = workspace::open(context)?.functions(pattern);
     if functions.is_empty() {
         let pattern = pattern.unwrap_or_default();
         return Err(Trouble::usage(format!("no function matches `{pattern}`"), "flowbench functions lists all"));

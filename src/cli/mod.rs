@@ -67,7 +67,7 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> Exit {
         terminal: Terminal::detect(),
         global: arguments.global,
         folder: match is_bare {
-            true => arguments.folder.path,
+            true => arguments.folder.path.clone(),
             false => command.folder().cloned(),
         },
         command: command.word(),
@@ -75,7 +75,10 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> Exit {
     let done = match (is_bare, arguments.folder.path) {
         (false, Some(path)) => Err(Trouble::usage(
             format!("`{}` is no command", path.display()),
-            format!("flowbench --help lists the commands; a workspace goes after the command or into -C {}", path.display()),
+            format!(
+                "flowbench --help lists the commands; a workspace goes after the command or into -C {}",
+                path.display()
+            ),
         )),
         _ => carry_out(&context, command),
     };

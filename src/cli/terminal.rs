@@ -34,7 +34,8 @@ impl Terminal {
             () => Style::plain(),
         };
         let (out, err) = (std::io::stdout(), std::io::stderr());
-        let width = |size: Option<(terminal_size::Width, terminal_size::Height)>| size.map(|(width, _)| width.0 as usize);
+        let width =
+            |size: Option<(terminal_size::Width, terminal_size::Height)>| size.map(|(width, _)| width.0 as usize);
         let out_width = if out.is_terminal() { width(terminal_size::terminal_size_of(&out)) } else { None };
         let err_width = if err.is_terminal() { width(terminal_size::terminal_size_of(&err)) } else { None };
         Terminal {

@@ -19,10 +19,7 @@ pub fn runtime(engine: &Engine) -> Result<tokio::runtime::Runtime, Trouble> {
     if let Some(threads) = engine.settings().limits.threads {
         builder.worker_threads(threads.max(1));
     }
-    builder
-        .enable_all()
-        .build()
-        .map_err(|source| Trouble::Io { action: "start threads".to_string(), source })
+    builder.enable_all().build().map_err(|source| Trouble::Io { action: "start threads".to_string(), source })
 }
 
 /// The folder that the arguments name, else the nearest upwards that holds a flowbench.toml.
@@ -43,7 +40,7 @@ fn folder(positional: Option<&Path>, option: Option<&Path>) -> Result<PathBuf, T
     };
     // `-C my_pipeline/flowbench.toml` is understood too.
     match named.file_name().is_some_and(|name| name == "flowbench.toml") && named.is_file() {
-        true => Ok(absolute(named.parent().unwrap_or(Path::new("."))),),
+        true => Ok(absolute(named.parent().unwrap_or(Path::new(".")))),
         false => Ok(absolute(named)),
     }
 }

@@ -1,8 +1,6 @@
 //! Diagnostics as people read them: the code, the user's own lines with the place marked, why, how to fix.
 
-use annotate_snippets::{
-    Annotation, AnnotationKind, Group, Level, Patch, Renderer, Snippet, normalize_untrusted_str,
-};
+use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Patch, Renderer, Snippet, normalize_untrusted_str};
 use pipeline::diagnostic::{Diagnostic, Severity};
 use pipeline::text::{SourceFile, Span};
 
@@ -115,7 +113,10 @@ mod tests {
     fn diagnostics_show_what_where_why_and_how_to_fix() {
         let files = [
             file("flowbench.toml", "[pipeline]\nnme = \"shop\"\n"),
-            file("transformations/backfill.sql", "CREATE FLOW backfill AS\nINSERT INTO ONCE orders BY NAME\nSELECT * FROM STREAM raw_orders;\n"),
+            file(
+                "transformations/backfill.sql",
+                "CREATE FLOW backfill AS\nINSERT INTO ONCE orders BY NAME\nSELECT * FROM STREAM raw_orders;\n",
+            ),
             file("transformations/orders.sql", "CREATE STREAMING TABLE orders;\n"),
         ];
         let diagnostics = [
@@ -125,11 +126,15 @@ mod tests {
             Diagnostic::error("unknown-key", span(&files, 0, "nme"), "[pipeline] has no key `nme`")
                 .help("did you mean `name`?")
                 .edit(span(&files, 0, "nme"), "name"),
-            Diagnostic::error("once-reads-stream", span(&files, 1, "STREAM raw_orders"), "once flow `backfill` reads a stream")
-                .condition("INVALID_FLOW_QUERY_TYPE.STREAMING_RELATION_FOR_ONCE_FLOW")
-                .reason("a once flow reads its input one time; a stream has no end")
-                .label(span(&files, 2, "orders"), "it writes this table")
-                .help("remove STREAM, or remove ONCE to keep the flow running"),
+            Diagnostic::error(
+                "once-reads-stream",
+                span(&files, 1, "STREAM raw_orders"),
+                "once flow `backfill` reads a stream",
+            )
+            .condition("INVALID_FLOW_QUERY_TYPE.STREAMING_RELATION_FOR_ONCE_FLOW")
+            .reason("a once flow reads its input one time; a stream has no end")
+            .label(span(&files, 2, "orders"), "it writes this table")
+            .help("remove STREAM, or remove ONCE to keep the flow running"),
             Diagnostic::warning("legacy", span(&files, 2, "STREAMING"), "an old form"),
         ];
         insta::assert_snapshot!(render(&files, &diagnostics, Style::plain(), 100));
@@ -149,7 +154,8 @@ mod tests {
     #[test]
     fn colour_codes_of_the_users_text_never_reach_the_terminal() {
         let files = [file("a.sql", "SELECT \x1b[31m")];
-        let diagnostic = Diagnostic::error("x", Span::new(FileId(0), 7..12), "m\x1b[1m").help("h\x1b[1m").reason("r\x1b[1m");
+        let diagnostic =
+            Diagnostic::error("x", Span::new(FileId(0), 7..12), "m\x1b[1m").help("h\x1b[1m").reason("r\x1b[1m");
         assert!(!render(&files, &[diagnostic], Style::plain(), 80).contains('\x1b'));
     }
 }

@@ -29,7 +29,13 @@ pub fn text(graph: &Graph, style: Style) -> String {
         }
         let own = own_reading(graph, dataset);
         let name = format!("{:<name_width$}", one_line(&dataset.label));
-        line(&mut out, &style.bold(name), dataset.kind().words(), own.map(|reading| inputs_words(graph, reading)), style);
+        line(
+            &mut out,
+            &style.bold(name),
+            dataset.kind().words(),
+            own.map(|reading| inputs_words(graph, reading)),
+            style,
+        );
         for flow in named_flows(graph, dataset) {
             let mark = if flow.kind == FlowKind::Once { "1×" } else { "+ " };
             let name = format!("  {mark} {}", one_line(&flow.name));

@@ -104,7 +104,10 @@ impl Grid {
     /// Columns with their alignment.
     pub fn with_columns(columns: impl IntoIterator<Item = (String, Align)>) -> Grid {
         let escape = |heading: String| heading.chars().flat_map(escaped).collect();
-        Grid { columns: columns.into_iter().map(|(heading, align)| (escape(heading), align)).collect(), rows: Vec::new() }
+        Grid {
+            columns: columns.into_iter().map(|(heading, align)| (escape(heading), align)).collect(),
+            rows: Vec::new(),
+        }
     }
 
     /// Adds a row, as many cells as there are columns.
@@ -126,7 +129,10 @@ impl Grid {
         }
         let hidden = self.columns.len() - widths.len();
         if hidden > 0 {
-            let note = format!("… {} not shown: the terminal is too narrow", super::number::counted(hidden as u64, "column", "columns"));
+            let note = format!(
+                "… {} not shown: the terminal is too narrow",
+                super::number::counted(hidden as u64, "column", "columns")
+            );
             out.push_str(&style.dim(note));
             out.push('\n');
         }

@@ -80,10 +80,7 @@ mod tests {
     fn numbers_read_well() {
         assert_eq!([0, 999, 1_000, 1_204_118].map(count), ["0", "999", "1 000", "1 204 118"]);
         assert_eq!([0, 1_023, 1_536, 5 << 30].map(bytes), ["0 B", "1023 B", "1.5 KiB", "5.0 GiB"]);
-        assert_eq!(
-            [7, 3_149, 125_000, 3_780_000].map(duration),
-            ["7 ms", "3.1 s", "2 min 05 s", "1 h 03 min"]
-        );
+        assert_eq!([7, 3_149, 125_000, 3_780_000].map(duration), ["7 ms", "3.1 s", "2 min 05 s", "1 h 03 min"]);
         assert_eq!([rate(10, 0), rate(500, 1_000), rate(3_400, 1_000)], ["", "500/s", "3.4k/s"]);
         assert_eq!(counted(1, "file", "files"), "1 file");
     }

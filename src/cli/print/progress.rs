@@ -98,7 +98,13 @@ impl Progress {
                 bar.enable_steady_tick(REDRAW);
                 bar
             });
-            Flow { state: State::Queued, metrics: FlowMetrics::default(), started_us: time_us, line_us: i64::MIN / 2, bar }
+            Flow {
+                state: State::Queued,
+                metrics: FlowMetrics::default(),
+                started_us: time_us,
+                line_us: i64::MIN / 2,
+                bar,
+            }
         })
     }
 
@@ -129,7 +135,8 @@ fn text(name: &str, width: usize, flow: &Flow, time_us: i64, style: Style) -> St
         let metrics = &flow.metrics;
         let elapsed_ms = u64::try_from((time_us - flow.started_us) / 1_000).unwrap_or(0);
         let batches = number::counted(metrics.batches, "batch", "batches");
-        let rate = if flow.state == State::Running { number::rate(metrics.rows_out, elapsed_ms) } else { String::new() };
+        let rate =
+            if flow.state == State::Running { number::rate(metrics.rows_out, elapsed_ms) } else { String::new() };
         for part in [batches, rate, metrics_words(metrics)].iter().filter(|part| !part.is_empty()) {
             text.push_str("  ");
             text.push_str(part);

@@ -9,9 +9,11 @@ use super::style::Style;
 
 /// Draws rows: numbers to the right, NULL as a word, one line a row.
 pub fn rows(rows: &Rows, style: Style, width: Option<usize>) -> String {
-    let mut grid = Grid::with_columns(rows.columns.iter().map(|column| {
-        (column.name.clone(), if column.is_numeric { Align::Right } else { Align::Left })
-    }));
+    let mut grid = Grid::with_columns(
+        rows.columns
+            .iter()
+            .map(|column| (column.name.clone(), if column.is_numeric { Align::Right } else { Align::Left })),
+    );
     for row in &rows.rows {
         grid.row(row.iter().map(|value| value.as_deref().map_or_else(Cell::null, Cell::from)));
     }
@@ -61,10 +63,7 @@ mod tests {
             rows: vec![vec![some("a\nb"), some("7")], vec![None, some("1200")]],
             is_truncated: true,
         };
-        assert_eq!(
-            rows(&table, Style::plain(), None),
-            "name  amount\n────  ──────\na\\nb       7\nNULL    1200\n"
-        );
+        assert_eq!(rows(&table, Style::plain(), None), "name  amount\n────  ──────\na\\nb       7\nNULL    1200\n");
         assert_eq!(count(&table), "2 rows; there are more (--limit 0 for all)");
         assert_eq!(value(&table)["rows"][1], json!({ "name": null, "amount": "1200" }));
     }

@@ -79,7 +79,8 @@ pub fn flows(flows: &[FlowStatus]) -> Grid {
             (pipeline::graph::FlowKind::Once, false) => "1× backfill".to_string(),
             (kind, _) => kind.words().to_string(),
         };
-        let last_run = flow.last_run_us.map_or_else(|| Cell::new("never", Look::Dim), |us| number::date_time(us).into());
+        let last_run =
+            flow.last_run_us.map_or_else(|| Cell::new("never", Look::Dim), |us| number::date_time(us).into());
         grid.row([
             flow.name.as_str().into(),
             flow.dataset.as_str().into(),

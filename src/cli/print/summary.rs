@@ -120,7 +120,8 @@ mod tests {
             help: Some("full refresh `silver`, or set skipChangeCommits".to_string()),
             is_fatal: true,
         };
-        let skipped = Failure { code: "upstream-failed".to_string(), message: "…".to_string(), help: None, is_fatal: true };
+        let skipped =
+            Failure { code: "upstream-failed".to_string(), message: "…".to_string(), help: None, is_fatal: true };
         let report = UpdateReport {
             number: 7,
             state: State::Failed,
