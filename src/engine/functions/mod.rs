@@ -17,14 +17,14 @@
 //! Not here: syntax (`crate::session`); aggregates that are only other spellings (`session::syntax`).
 
 mod casts;
-//TEMP mod collections;
+mod collections;
 mod dates;
 mod function;
-//TEMP mod json;
+mod json;
 mod moments;
-//TEMP mod numbers;
+mod numbers;
 mod patterns;
-//TEMP mod texts;
+mod texts;
 mod timestamps;
 
 use std::collections::{BTreeMap, HashMap};
@@ -222,17 +222,17 @@ static ALL: LazyLock<All> = LazyLock::new(|| {
     scalars.extend(json.into_iter().map(|f| (Json, f)));
     let ours = [
         casts::FUNCTIONS,
-//TEMP         collections::FUNCTIONS,
+        collections::FUNCTIONS,
         dates::FUNCTIONS,
-//TEMP         json::FUNCTIONS,
-//TEMP         numbers::FUNCTIONS,
-//TEMP         texts::FUNCTIONS,
+        json::FUNCTIONS,
+        numbers::FUNCTIONS,
+        texts::FUNCTIONS,
         timestamps::FUNCTIONS,
     ];
     let ours = ours.into_iter().flatten().map(|f| Arc::new(ScalarUDF::new_from_impl(Function::new(f))));
     scalars.extend(ours.map(|f| (Flowbench, f)));
     scalars.push((Flowbench, Arc::new(ScalarUDF::new_from_impl(timestamps::Now::default()))));
-//TEMP     scalars.push((Flowbench, Arc::new(ScalarUDF::new_from_impl(json::FromJson::default()))));
+    scalars.push((Flowbench, Arc::new(ScalarUDF::new_from_impl(json::FromJson::default()))));
     // DataFusion's and datafusion-spark's functions under names that only Spark has.
     let by_name: HashMap<String, Arc<ScalarUDF>> = by_name(&scalars);
     for (name, alias) in SCALAR_ALIASES {
@@ -278,7 +278,18 @@ const SCALAR_ALIASES: &[(&str, &str)] = &[
     ("regexp_like", "regexp"),
     ("ends_with", "endswith"),
     ("starts_with", "startswith"),
-    ("array_max", "array_max"),
+    ("strpos", "instr"),
+    ("substr_index", "substring_index"),
+    ("generate_series", "sequence"),
+    ("format_string", "printf"),
+    ("lower", "lcase"),
+    ("upper", "ucase"),
+    ("length", "len"),
+    ("if", "iff"),
+    ("sha1", "sha"),
+    ("signum", "sign"),
+    ("substring", "substr"),
+    ("array_remove_all", "array_remove"),
 ];
 
 const AGGREGATE_ALIASES: &[(&str, &str)] = &[
