@@ -167,9 +167,9 @@ fn timestamp(call: &Call, is_lenient: bool) -> Result<ArrayRef> {
     if call.args[0].data_type().is_numeric() {
         let seconds = datafusion::arrow::compute::cast(&call.args[0], &DataType::Float64)?;
         let seconds = seconds.as_primitive::<Float64Type>().clone();
-        return instants((0..call.rows).map(|row| {
-            Ok(seconds.is_valid(row).then(|| (seconds.value(row) * 1e6).floor() as i64))
-        }));
+        return instants(
+            (0..call.rows).map(|row| Ok(seconds.is_valid(row).then(|| (seconds.value(row) * 1e6).floor() as i64))),
+        );
     }
     let call = &as_moment(call)?;
     instants((0..call.rows).map(|row| match call.instant(0, row) {
@@ -210,7 +210,9 @@ pub(crate) fn type_name(data_type: &DataType) -> String {
         | DataType::Decimal128(precision, scale)
         | DataType::Decimal256(precision, scale) => format!("DECIMAL({precision},{scale})"),
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => "STRING".into(),
-        DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => "BINARY".into(),
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => {
+            "BINARY".into()
+        }
         DataType::Date32 | DataType::Date64 => "DATE".into(),
         DataType::Timestamp(_, Some(_)) => "TIMESTAMP".into(),
         DataType::Timestamp(_, None) => "TIMESTAMP_NTZ".into(),

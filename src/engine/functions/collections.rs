@@ -247,7 +247,12 @@ fn sort(call: &Call, options: impl Fn(usize) -> SortOptions) -> Result<ArrayRef>
         indices.extend(sorted.values().iter().map(|i| start + i));
     }
     let values = take(list.values(), &UInt32Array::from(indices), None)?;
-    Ok(Arc::new(ListArray::try_new(element_field(list), OffsetBuffer::from_lengths(lengths), values, list.nulls().cloned())?))
+    Ok(Arc::new(ListArray::try_new(
+        element_field(list),
+        OffsetBuffer::from_lengths(lengths),
+        values,
+        list.nulls().cloned(),
+    )?))
 }
 
 fn element_field(list: &ListArray) -> Arc<Field> {

@@ -33,7 +33,14 @@ pub(super) const FUNCTIONS: &[Definition] = &[
         "weekday(date)",
         "0 is Monday, 6 Sunday",
     ),
-    Definition::new("dayofyear", WHEN, Returns::Int, |c| part(c, |w| w.ordinal() as i32), "dayofyear(date)", "1 to 366"),
+    Definition::new(
+        "dayofyear",
+        WHEN,
+        Returns::Int,
+        |c| part(c, |w| w.ordinal() as i32),
+        "dayofyear(date)",
+        "1 to 366",
+    ),
     Definition::new(
         "weekofyear",
         WHEN,

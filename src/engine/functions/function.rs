@@ -287,4 +287,3 @@ fn coerce(param: Param, arg: &DataType) -> Option<DataType> {
         _ => return None,
     })
 }
-

@@ -42,7 +42,6 @@ use function::Function;
 pub(crate) fn register(state: &mut SessionState) -> Result<()> {
     let all = &*ALL;
     for (_, function) in &all.scalars {
-        // `json_get` and its kin come in under their names; their operators `->` and `?` are not Spark's.
         state.register_udf(Arc::clone(function))?;
     }
     for (_, function) in &all.aggregates {
@@ -206,6 +205,7 @@ static ALL: LazyLock<All> = LazyLock::new(|| {
             .filter(|f| !LEFT_OUT.contains(&f.name()))
             .map(|f| (DataFusionSpark, f)),
     );
+    // Without the operators `->` and `?` of that library, which are not Spark's.
     let json = [
         json_udfs::json_get_udf(),
         json_udfs::json_get_bool_udf(),
@@ -220,6 +220,13 @@ static ALL: LazyLock<All> = LazyLock::new(|| {
         json_udfs::json_object_keys_udf(),
     ];
     scalars.extend(json.into_iter().map(|f| (Json, f)));
+    // DataFusion's and datafusion-spark's functions under names that only Spark has.
+    for (name, alias) in SCALAR_ALIASES {
+        let known = scalars.iter().rev().find(|(_, function)| function.name() == *name);
+        let (source, function) = known.expect("aliases name functions that exist");
+        let renamed = function.as_ref().clone().with_aliases([*alias]);
+        scalars.push((*source, Arc::new(renamed)));
+    }
     let ours = [
         casts::FUNCTIONS,
         collections::FUNCTIONS,
@@ -233,21 +240,14 @@ static ALL: LazyLock<All> = LazyLock::new(|| {
     scalars.extend(ours.map(|f| (Flowbench, f)));
     scalars.push((Flowbench, Arc::new(ScalarUDF::new_from_impl(timestamps::Now::default()))));
     scalars.push((Flowbench, Arc::new(ScalarUDF::new_from_impl(json::FromJson::default()))));
-    // DataFusion's and datafusion-spark's functions under names that only Spark has.
-    let by_name: HashMap<String, Arc<ScalarUDF>> = by_name(&scalars);
-    for (name, alias) in SCALAR_ALIASES {
-        let function = by_name.get(*name).expect("aliases name functions that exist");
-        let renamed = function.as_ref().clone().with_aliases([*alias]);
-        scalars.push((Flowbench, Arc::new(renamed)));
-    }
 
     let mut aggregates: Vec<Sourced<AggregateUDF>> = Vec::new();
     aggregates.extend(SessionStateDefaults::default_aggregate_functions().into_iter().map(|f| (DataFusion, f)));
     aggregates.extend(datafusion_spark::all_default_aggregate_functions().into_iter().map(|f| (DataFusionSpark, f)));
     for (name, alias) in AGGREGATE_ALIASES {
-        let function = aggregates.iter().rev().find(|(_, f)| f.name() == *name).map(|(_, f)| Arc::clone(f));
-        let function = function.expect("aliases name functions that exist");
-        aggregates.push((Flowbench, Arc::new(function.as_ref().clone().with_aliases([*alias]))));
+        let known = aggregates.iter().rev().find(|(_, function)| function.name() == *name);
+        let (source, function) = known.expect("aliases name functions that exist");
+        aggregates.push((*source, Arc::new(function.as_ref().clone().with_aliases([*alias]))));
     }
 
     let windows = SessionStateDefaults::default_window_functions().into_iter().map(|f| (DataFusion, f)).collect();
@@ -292,12 +292,8 @@ const SCALAR_ALIASES: &[(&str, &str)] = &[
     ("array_remove_all", "array_remove"),
 ];
 
-const AGGREGATE_ALIASES: &[(&str, &str)] = &[
-    ("approx_distinct", "approx_count_distinct"),
-    ("bool_and", "every"),
-    ("bool_or", "some"),
-    ("bool_or", "any"),
-];
+const AGGREGATE_ALIASES: &[(&str, &str)] =
+    &[("approx_distinct", "approx_count_distinct"), ("bool_and", "every"), ("bool_or", "some"), ("var", "variance")];
 
 #[cfg(test)]
 mod tests;

@@ -3,7 +3,9 @@
 //!
 //! Not here: text in a pattern of the user's (`patterns`).
 
-use chrono::{DateTime, Datelike, Days, FixedOffset, NaiveDate, NaiveDateTime, NaiveTime, Offset, TimeDelta, TimeZone, Utc};
+use chrono::{
+    DateTime, Datelike, Days, FixedOffset, NaiveDate, NaiveDateTime, NaiveTime, Offset, TimeDelta, TimeZone, Utc,
+};
 use chrono_tz::Tz;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, Date32Array, TimestampMicrosecondArray};
 use datafusion::arrow::datatypes::{DataType, Date32Type, TimestampMicrosecondType};
@@ -249,7 +251,10 @@ fn digits(text: &str, least: usize, most: usize) -> Option<(u32, &str)> {
 /// The last day of the month.
 pub(super) fn month_end(date: NaiveDate) -> NaiveDate {
     let first = date.with_day(1).unwrap_or(date);
-    first.checked_add_months(chrono::Months::new(1)).and_then(|next| next.checked_sub_days(Days::new(1))).unwrap_or(date)
+    first
+        .checked_add_months(chrono::Months::new(1))
+        .and_then(|next| next.checked_sub_days(Days::new(1)))
+        .unwrap_or(date)
 }
 
 /// Microseconds of a day as wall clock, for arithmetic.

@@ -75,9 +75,10 @@ fn divide(call: &Call, is_lenient: bool) -> Result<ArrayRef> {
 fn div(call: &Call) -> Result<ArrayRef> {
     call.rows::<Int64Array, _>(|row| match (call.long(0, row), call.long(1, row)) {
         (Some(_), Some(0)) => Err(by_zero()),
-        (Some(left), Some(right)) => {
-            left.checked_div(right).map(Some).ok_or_else(|| exec_datafusion_err!("BIGINT overflow (ARITHMETIC_OVERFLOW)"))
-        }
+        (Some(left), Some(right)) => left
+            .checked_div(right)
+            .map(Some)
+            .ok_or_else(|| exec_datafusion_err!("BIGINT overflow (ARITHMETIC_OVERFLOW)")),
         _ => Ok(None),
     })
 }

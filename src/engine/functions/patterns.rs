@@ -226,18 +226,22 @@ fn read_pieces<'a>(pieces: &[Piece], mut text: &'a str, found: &mut Found) -> Op
 }
 
 const MONTHS: [&str; 12] = [
-    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
     "December",
 ];
 const DAYS: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
 
-fn read_field<'a>(
-    letter: char,
-    count: usize,
-    is_adjacent: bool,
-    text: &'a str,
-    found: &mut Found,
-) -> Option<&'a str> {
+fn read_field<'a>(letter: char, count: usize, is_adjacent: bool, text: &'a str, found: &mut Found) -> Option<&'a str> {
     let number = |least: usize, most: usize| -> Option<(u32, &'a str)> {
         let most = if is_adjacent { count.max(least) } else { most };
         let digits = text.bytes().take(most).take_while(u8::is_ascii_digit).count();

@@ -248,7 +248,11 @@ fn to_date(call: &Call, is_lenient: bool) -> Result<ArrayRef> {
     let mut patterns = Patterns::of(call, 1);
     let has_pattern = call.has(1) && call.args[0].data_type() == &DataType::Utf8;
     dates((0..call.rows).map(|row| {
-        let date = if has_pattern { read(call, &mut patterns, row).map(|read| read.map(|(wall, _)| wall.date())) } else { call.date(0, row) };
+        let date = if has_pattern {
+            read(call, &mut patterns, row).map(|read| read.map(|(wall, _)| wall.date()))
+        } else {
+            call.date(0, row)
+        };
         if is_lenient { Ok(date.unwrap_or(None)) } else { date }
     }))
 }
@@ -280,8 +284,7 @@ fn to_timestamp(call: &Call, is_lenient: bool) -> Result<ArrayRef> {
     let has_pattern = call.has(1) && data_type == &DataType::Utf8;
     instants((0..call.rows).map(|row| {
         let instant = if has_pattern {
-            read(call, &mut patterns, row)
-                .map(|read| read.map(|(wall, place)| in_place(wall, place, call.zone)))
+            read(call, &mut patterns, row).map(|read| read.map(|(wall, place)| in_place(wall, place, call.zone)))
         } else {
             call.instant(0, row)
         };
@@ -340,9 +343,10 @@ fn timestamp_of(call: &Call, micros_per_unit: i64) -> Result<ArrayRef> {
     }
     let numbers = datafusion::arrow::compute::cast(&call.args[0], &DataType::Float64)?;
     let numbers = numbers.as_primitive::<Float64Type>().clone();
-    instants((0..call.rows).map(|row| {
-        Ok(numbers.is_valid(row).then(|| (numbers.value(row) * micros_per_unit as f64).round() as i64))
-    }))
+    instants(
+        (0..call.rows)
+            .map(|row| Ok(numbers.is_valid(row).then(|| (numbers.value(row) * micros_per_unit as f64).round() as i64))),
+    )
 }
 
 fn unix_of(call: &Call, micros_per_unit: i64) -> Result<ArrayRef> {
@@ -384,7 +388,8 @@ fn make_timestamp(call: &Call) -> Result<ArrayRef> {
         };
         let micros = (seconds.value(row) * 1e6).round() as i64;
         let wall = i32::try_from(parts[0]).ok().and_then(|year| {
-            let [month, day, hour, minute] = [parts[1], parts[2], parts[3], parts[4]].map(|part| u32::try_from(part).ok());
+            let [month, day, hour, minute] =
+                [parts[1], parts[2], parts[3], parts[4]].map(|part| u32::try_from(part).ok());
             // 60 seconds are the next minute.
             (0..=60_000_000).contains(&micros).then_some(())?;
             let start = NaiveDate::from_ymd_opt(year, month?, day?)?.and_hms_opt(hour?, minute?, 0)?;

@@ -18,8 +18,8 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use datafusion::catalog::{CatalogProvider, MemoryCatalogProvider, MemoryCatalogProviderList, MemorySchemaProvider};
 use datafusion::catalog::CatalogProviderList;
+use datafusion::catalog::{CatalogProvider, MemoryCatalogProvider, MemoryCatalogProviderList, MemorySchemaProvider};
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::memory_pool::{FairSpillPool, TrackConsumersPool};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
@@ -29,9 +29,9 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use crate::error::{Error, Result};
 use crate::functions;
 
+pub use plan::{PlanError, PlanErrorKind, plan};
 pub(crate) use syntax::parse_data_type;
 pub(crate) use types::{timestamp, timestamp_ntz};
-pub use plan::{PlanError, PlanErrorKind, plan};
 
 /// Rows of a record batch between operators.
 const BATCH_ROWS: usize = 8192;
@@ -154,7 +154,7 @@ pub(crate) mod tests {
         let started = std::time::Instant::now();
         let sessions: Vec<_> = (0..20).map(|_| flow_session(&engine)).collect();
         let each = started.elapsed() / 20;
-        println!("a flow's session took {each:?}");
+        println!("a session of a flow took {each:?}");
         assert!(Arc::ptr_eq(&sessions[0].runtime_env(), &engine.runtime_env()));
         assert!(each.as_millis() < 20, "{each:?}");
     }

@@ -104,7 +104,8 @@ fn access(parent: Expr, data_type: &DataType, name: &str) -> Result<(Expr, DataT
 fn is_divided_as_double(left: &Expr, right: &Expr, schema: &DFSchema) -> Result<bool> {
     let (left, right) = (left.get_type(schema)?, right.get_type(schema)?);
     let is_number = |t: &DataType| t.is_integer() || t.is_floating() || t.is_string() || t.is_null();
-    Ok((is_number(&left) || left.is_decimal()) && (is_number(&right) || right.is_decimal())
+    Ok((is_number(&left) || left.is_decimal())
+        && (is_number(&right) || right.is_decimal())
         && !(left.is_decimal() && (right.is_decimal() || right.is_integer()))
         && !(right.is_decimal() && left.is_integer()))
 }

@@ -8,16 +8,17 @@ use std::ops::{ControlFlow, Range};
 
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, BinaryOperator, CaseWhen, CastKind, DataType, DuplicateTreatment, ExactNumberInfo, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident, NullTreatment, ObjectName, ObjectNamePart, OrderByExpr,
-    OrderByOptions, Select, SelectItem, Spanned, Statement, UnaryOperator, Value, VisitMut, VisitorMut,
+    AccessExpr, BinaryOperator, CaseWhen, CastKind, DataType, DuplicateTreatment, ExactNumberInfo, Expr, Function,
+    FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident,
+    NullTreatment, ObjectName, ObjectNamePart, OrderByExpr, OrderByOptions, Select, SelectItem, Spanned, Statement,
+    UnaryOperator, Value, VisitMut, VisitorMut,
 };
 use datafusion::sql::sqlparser::dialect::{DatabricksDialect, Dialect, SparkSqlDialect};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{Span, Token};
 
-use super::plan::{PlanError, PlanErrorKind, Places};
+use super::plan::{Places, PlanError, PlanErrorKind};
 
 /// Databricks' dialect with what its SQL reference says and sqlparser's lacks: `INTERVAL '1 hour'`, `DIV`,
 /// backslashes in strings.
@@ -131,7 +132,7 @@ impl VisitorMut for Rewriter<'_> {
     type Break = std::convert::Infallible;
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Self::Break> {
-        for view in &select.lateral_views {
+        for view in std::mem::take(&mut select.lateral_views) {
             let range = self.places.range(view.lateral_view.span());
             self.refuse(
                 range,
@@ -163,16 +164,18 @@ impl Rewriter<'_> {
     /// Gives columns the names that Spark gives them, and spreads generators.
     fn select_item(&mut self, item: SelectItem) -> Vec<SelectItem> {
         match item {
-            SelectItem::UnnamedExpr(expr) => match generator(&expr) {
-                Some((name, argument)) => {
-                    let aliases: &[&str] = if name.starts_with("pos") { &["pos", "col"] } else { &["col"] };
-                    let aliases: Vec<_> = aliases.iter().map(|alias| Ident::new(*alias)).collect();
-                    self.generate(&name, &argument, &aliases, expr.span())
+            SelectItem::UnnamedExpr(expr) => {
+                match generator(&expr) {
+                    Some((name, argument)) => {
+                        let aliases: &[&str] = if name.starts_with("pos") { &["pos", "col"] } else { &["col"] };
+                        let aliases: Vec<_> = aliases.iter().map(|alias| Ident::new(*alias)).collect();
+                        self.generate(&name, &argument, &aliases, expr.span())
+                    }
+                    None => vec![self.name_of(&expr).map_or(SelectItem::UnnamedExpr(expr.clone()), |alias| {
+                        SelectItem::ExprWithAlias { expr, alias }
+                    })],
                 }
-                None => vec![self.name_of(&expr).map_or(SelectItem::UnnamedExpr(expr.clone()), |alias| {
-                    SelectItem::ExprWithAlias { expr, alias }
-                })],
-            },
+            }
             SelectItem::ExprWithAlias { expr, alias } => match generator(&expr) {
                 Some((name, argument)) => self.generate(&name, &argument, &[alias], expr.span()),
                 None => vec![SelectItem::ExprWithAlias { expr, alias }],

@@ -51,7 +51,9 @@ fn arrow_type(sql_type: &SqlType) -> Result<Option<DataType>> {
             "timestamp_ntz" => timestamp_ntz(),
             "timestamp_ltz" => timestamp(),
             "void" => DataType::Null,
-            "variant" => return not_impl_err!("type VARIANT is not supported; keep JSON as STRING and read it with `:`"),
+            "variant" => {
+                return not_impl_err!("type VARIANT is not supported; keep JSON as STRING and read it with `:`");
+            }
             other => return plan_err!("unknown type: `{other}`"),
         },
         SqlType::Array(ArrayElemTypeDef::AngleBracket(element)) => {
