@@ -4,4 +4,5 @@
 //! The only user of DataFusion, Delta, SQLite and the file system.
 
 pub mod error;
+pub mod data_type;
 pub mod source;
