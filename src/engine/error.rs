@@ -4,7 +4,9 @@
 //! Not here: what is wrong with the user's files, which is a `pipeline::diagnostic::Diagnostic`.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
 use deltalake_core::DeltaTableError;
 
@@ -77,6 +79,49 @@ impl Error {
         Error::User { code, what: what.into(), help: help.into() }
     }
 
+    /// A failed query. If the failure is one of ours that came through DataFusion (a source's, say), it is that one.
+    pub fn query(during: impl Into<String>, error: DataFusionError) -> Error {
+        match error {
+            DataFusionError::External(inner) => match inner.downcast::<Error>() {
+                Ok(ours) => *ours,
+                Err(inner) => Error::Query { during: during.into(), source: DataFusionError::External(inner).into() },
+            },
+            DataFusionError::Context(_, inner) | DataFusionError::Diagnostic(_, inner) => Error::query(during, *inner),
+            DataFusionError::ArrowError(inner, trace) => match *inner {
+                ArrowError::ExternalError(inner) => Error::query(during, DataFusionError::External(inner)),
+                inner => Error::Query {
+                    during: during.into(),
+                    source: DataFusionError::ArrowError(inner.into(), trace).into(),
+                },
+            },
+            DataFusionError::Shared(inner) => match Arc::try_unwrap(inner) {
+                Ok(inner) => Error::query(during, inner),
+                Err(inner) => match inner.find_root() {
+                    DataFusionError::External(ours) if ours.is::<Error>() => {
+                        let ours = ours.downcast_ref::<Error>().expect("just asked");
+                        ours.copy()
+                    }
+                    _ => Error::Query { during: during.into(), source: DataFusionError::Shared(inner).into() },
+                },
+            },
+            other => Error::Query { during: during.into(), source: Box::new(other) },
+        }
+    }
+
+    /// As much of an error as can be copied; enough to act on.
+    fn copy(&self) -> Error {
+        match self {
+            Error::User { code, what, help } => Error::User { code, what: what.clone(), help: help.clone() },
+            Error::External { code, what, help } => Error::External { code, what: what.clone(), help: help.clone() },
+            Error::UnknownFields { fields } => Error::UnknownFields { fields: fields.clone() },
+            Error::Canceled => Error::Canceled,
+            Error::Io { action, path, source } => {
+                Error::Io { action, path: path.clone(), source: std::io::Error::new(source.kind(), source.to_string()) }
+            }
+            other => Error::Internal(other.to_string()),
+        }
+    }
+
     /// The stable word of the error, as in diagnostics.
     pub fn code(&self) -> &'static str {
         match self {
@@ -134,5 +179,12 @@ impl Error {
 impl From<rusqlite::Error> for Error {
     fn from(source: rusqlite::Error) -> Error {
         Error::State { action: "use", source }
+    }
+}
+
+/// The way through DataFusion; [`Error::query`] is the way back.
+impl From<Error> for DataFusionError {
+    fn from(error: Error) -> DataFusionError {
+        DataFusionError::External(Box::new(error))
     }
 }
