@@ -26,12 +26,13 @@ mod number;
 mod pattern;
 mod records;
 mod rescue;
-mod time;
+pub(super) mod time;
 mod value;
 
 #[cfg(test)]
 mod tests;
 
+pub use column::nullable;
 pub use decode::{DecodeStats, DecodedBatch, Decoder, DecoderConfig};
 pub use infer::{Inference, InferenceConfig};
 pub use records::{split_records, whole_records};
