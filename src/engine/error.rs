@@ -217,3 +217,10 @@ impl From<rusqlite::Error> for Error {
         Error::State { action: "use", source }
     }
 }
+
+/// The way through DataFusion; [`Error::query`] is the way back.
+impl From<Error> for DataFusionError {
+    fn from(error: Error) -> DataFusionError {
+        DataFusionError::External(Box::new(error))
+    }
+}

@@ -229,36 +229,17 @@ static ALL: LazyLock<All> = LazyLock::new(|| {
     }
     let ours = [
         casts::FUNCTIONS,
-<<<<<<< HEAD
-        //TEMP         collections::FUNCTIONS,
-        dates::FUNCTIONS,
-        //TEMP         json::FUNCTIONS,
-        //TEMP         numbers::FUNCTIONS,
-        //TEMP         texts::FUNCTIONS,
-=======
         collections::FUNCTIONS,
         dates::FUNCTIONS,
         json::FUNCTIONS,
         numbers::FUNCTIONS,
         texts::FUNCTIONS,
->>>>>>> functions
         timestamps::FUNCTIONS,
     ];
     let ours = ours.into_iter().flatten().map(|f| Arc::new(ScalarUDF::new_from_impl(Function::new(f))));
     scalars.extend(ours.map(|f| (Flowbench, f)));
     scalars.push((Flowbench, Arc::new(ScalarUDF::new_from_impl(timestamps::Now::default()))));
-<<<<<<< HEAD
-    //TEMP     scalars.push((Flowbench, Arc::new(ScalarUDF::new_from_impl(json::FromJson::default()))));
-    // DataFusion's and datafusion-spark's functions under names that only Spark has.
-    let by_name: HashMap<String, Arc<ScalarUDF>> = by_name(&scalars);
-    for (name, alias) in SCALAR_ALIASES {
-        let function = by_name.get(*name).expect("aliases name functions that exist");
-        let renamed = function.as_ref().clone().with_aliases([*alias]);
-        scalars.push((Flowbench, Arc::new(renamed)));
-    }
-=======
     scalars.push((Flowbench, Arc::new(ScalarUDF::new_from_impl(json::FromJson::default()))));
->>>>>>> functions
 
     let mut aggregates: Vec<Sourced<AggregateUDF>> = Vec::new();
     aggregates.extend(SessionStateDefaults::default_aggregate_functions().into_iter().map(|f| (DataFusion, f)));
@@ -312,11 +293,7 @@ const SCALAR_ALIASES: &[(&str, &str)] = &[
 ];
 
 const AGGREGATE_ALIASES: &[(&str, &str)] =
-<<<<<<< HEAD
-    &[("approx_distinct", "approx_count_distinct"), ("bool_and", "every"), ("bool_or", "some"), ("bool_or", "any")];
-=======
     &[("approx_distinct", "approx_count_distinct"), ("bool_and", "every"), ("bool_or", "some"), ("var", "variance")];
->>>>>>> functions
 
 #[cfg(test)]
 mod tests;

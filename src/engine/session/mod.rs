@@ -30,12 +30,8 @@ use crate::error::{Error, Result};
 use crate::functions;
 
 pub use plan::{PlanError, PlanErrorKind, plan};
-<<<<<<< HEAD
-pub(crate) use types::{map_of, timestamp, timestamp_ntz};
-=======
 pub(crate) use syntax::parse_data_type;
 pub(crate) use types::{timestamp, timestamp_ntz};
->>>>>>> functions
 
 /// Rows of a record batch between operators.
 const BATCH_ROWS: usize = 8192;

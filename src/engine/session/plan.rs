@@ -281,15 +281,10 @@ impl Planner<'_> {
         if matches!(error.kind, PlanErrorKind::UnknownFunction { .. })
             && let Some(span) = leaf.span
         {
-<<<<<<< HEAD
-            let whole =
-                spelling::compound_expressions(statement).into_iter().find(|expression| expression.start == span.start);
-=======
             let whole = spelling::compound_expressions(statement)
                 .into_iter()
                 .map(|expression| expression.span)
                 .find(|expression| expression.start == span.start);
->>>>>>> functions
             if let Some(whole) = whole {
                 spelling::blank_expression(statement, whole);
                 return Mended::Blanked(error);

@@ -8,17 +8,10 @@ use std::ops::{ControlFlow, Range};
 
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-<<<<<<< HEAD
-    BinaryOperator, CaseWhen, CastKind, DataType, DuplicateTreatment, ExactNumberInfo, Expr, Function, FunctionArg,
-    FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident, NullTreatment, ObjectName,
-    ObjectNamePart, OrderByExpr, OrderByOptions, Select, SelectItem, Spanned, Statement, UnaryOperator, Value,
-    VisitMut, VisitorMut,
-=======
     AccessExpr, BinaryOperator, CaseWhen, CastKind, DataType, DuplicateTreatment, ExactNumberInfo, Expr, Function,
     FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident,
     NullTreatment, ObjectName, ObjectNamePart, OrderByExpr, OrderByOptions, Select, SelectItem, Spanned, Statement,
     UnaryOperator, Value, VisitMut, VisitorMut,
->>>>>>> functions
 };
 use datafusion::sql::sqlparser::dialect::{DatabricksDialect, Dialect, SparkSqlDialect};
 use datafusion::sql::sqlparser::keywords::Keyword;
