@@ -39,7 +39,7 @@ mod reset;
 mod doctor;
 
 pub use analysis::Analysis;
-pub use engine::Engine;
+pub use engine::{Engine, list_functions};
 pub use preview::{Format, ShowOptions};
 pub use record::EventSink;
 pub use stop::Stop;

@@ -50,20 +50,20 @@ impl Engine {
     ///
     /// # Errors
     /// `unknown-dataset`; `nothing-stored` before the first update; a filter that doesn't plan.
-    pub async fn show(&self, dataset: &str, options: &ShowOptions) -> Result<Rows> {
-        let plan = self.show_plan(dataset, options).await?;
+    pub async fn show(&self, dataset: &str, options: ShowOptions) -> Result<Rows> {
+        let plan = self.show_plan(dataset, &options).await?;
         self.rows(plan, options.limit).await
     }
 
     /// Writes a dataset's rows to `out`, batch by batch.
-    pub async fn export(
+    pub async fn export_dataset(
         &self,
         dataset: &str,
-        options: &ShowOptions,
+        options: ShowOptions,
         format: Format,
         out: &mut (dyn Write + Send),
     ) -> Result<u64> {
-        let plan = self.show_plan(dataset, options).await?;
+        let plan = self.show_plan(dataset, &options).await?;
         self.write_rows(plan, options.limit, format, out).await
     }
 
@@ -106,7 +106,7 @@ impl Engine {
                         ));
                     }
                     Some(view) => {
-                        let plan = self.plan(view).await?;
+                        let plan = self.plan_stored(view).await?;
                         Arc::new(datafusion::datasource::ViewTable::new(plan, None)) as Arc<dyn TableProvider>
                     }
                     None => self.stored(&dataset.label, &self.table_folder(&dataset.name), options.at_version).await?,
@@ -196,14 +196,14 @@ impl Engine {
                     .help("remove STREAM"),
             ]));
         }
-        self.plan(&reading).await.map_err(|error| match error {
+        self.plan_stored(&reading).await.map_err(|error| match error {
             Error::Invalid { diagnostics } => invalid(diagnostics),
             error => error,
         })
     }
 
     /// Plans a query over what is stored now. Streams of a view are read as a whole.
-    async fn plan(&self, reading: &Reading) -> Result<LogicalPlan> {
+    async fn plan_stored(&self, reading: &Reading) -> Result<LogicalPlan> {
         let listings = Listings::new(self.root().to_path_buf());
         let graph: &Graph = self.graph();
         let mut providers = std::collections::HashMap::new();

@@ -23,7 +23,7 @@ use crate::state::{Access, KnownBy, State};
 
 impl Engine {
     /// What an update would do, without doing it: which flows run, what is new, what changed, what to know.
-    pub async fn plan_update(&self, request: &UpdateRequest) -> Result<PlanReport> {
+    pub async fn plan(&self, request: &UpdateRequest) -> Result<PlanReport> {
         self.check_files()?;
         let state = self.state_for_reading()?;
         let listings = Listings::new(self.root().to_path_buf());
