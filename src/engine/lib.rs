@@ -32,6 +32,7 @@ mod flow;
 mod full_refresh;
 mod history;
 mod maintenance;
+mod overlap;
 pub mod update;
 mod status;
 pub mod preview;
