@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::time::Duration;
 
+use engine::Engine;
 use pipeline::event::{Event, Level};
 use serde_json::json;
 
@@ -38,26 +39,10 @@ pub fn events(context: &Context, is_following: bool, limit: usize, level: Level)
         true => print::json::write_event(Some(sequence), event),
         false => super::write_out(&format!("{}\n", print::event::line(event, context.terminal.out))),
     };
-    let mut after = 0;
-    let mut newest: std::collections::VecDeque<(i64, Event)> = std::collections::VecDeque::new();
-    loop {
-        let page = engine.events(after, EVENTS_PAGE)?;
-        let is_last = page.len() < EVENTS_PAGE;
-        for (sequence, event) in page {
-            after = sequence;
-            if event.level < level || limit == 0 {
-                continue;
-            }
-            if newest.len() == limit {
-                newest.pop_front();
-            }
-            newest.push_back((sequence, event));
-        }
-        if is_last {
-            break;
-        }
-    }
+    let newest = newest_events(&engine, limit, level)?;
+    let mut after = engine.last_events(1)?.last().map_or(0, |(sequence, _)| *sequence);
     for (sequence, event) in &newest {
+        after = after.max(*sequence);
         write(*sequence, event)?;
     }
     // Ctrl-C ends the process: there is nothing to clean up.
@@ -73,6 +58,20 @@ pub fn events(context: &Context, is_following: bool, limit: usize, level: Level)
     match context.global.json {
         true => context.answer(Exit::Ok, &json!({ "events": newest.len(), "sequence": after }), String::new),
         false => Ok(Exit::Ok),
+    }
+}
+
+/// The newest `limit` events that are loud enough, oldest first; looks further back until there are enough.
+fn newest_events(engine: &Engine, limit: usize, level: Level) -> Result<Vec<(i64, Event)>, Trouble> {
+    let mut window = limit;
+    loop {
+        let events = engine.last_events(window)?;
+        let is_all = events.len() < window || window == 0;
+        let mut loud: Vec<(i64, Event)> = events.into_iter().filter(|(_, event)| event.level >= level).collect();
+        if is_all || loud.len() >= limit {
+            return Ok(loud.split_off(loud.len().saturating_sub(limit)));
+        }
+        window = window.saturating_mul(8);
     }
 }
 
@@ -105,7 +104,7 @@ pub fn show(
 ) -> Result<Exit, Trouble> {
     let engine = workspace::open(context)?;
     let runtime = workspace::runtime(&engine)?;
-    let options = engine::preview::ShowOptions { limit: (limit > 0).then_some(limit), filter, at_version };
+    let options = engine::ShowOptions { limit: (limit > 0).then_some(limit), filter, at_version };
     let Some(export) = export_format(context, format) else {
         let rows = runtime.block_on(engine.show(dataset, options))?;
         return print_rows(context, &rows);
@@ -121,23 +120,25 @@ pub fn sql(context: &Context, query: &str, limit: usize, format: RowFormat) -> R
     let engine = workspace::open(context)?;
     let runtime = workspace::runtime(&engine)?;
     let limit = (limit > 0).then_some(limit);
+    // What is wrong with the query is shown in the query.
+    let trouble = |error| Trouble::from_engine(error, &[Engine::sql_file(query)]);
     let Some(export) = export_format(context, format) else {
-        let rows = runtime.block_on(engine.sql(query, limit))?;
+        let rows = runtime.block_on(engine.sql(query, limit)).map_err(trouble)?;
         return print_rows(context, &rows);
     };
     let mut out = std::io::BufWriter::new(std::io::stdout());
-    runtime.block_on(engine.export_sql(query, limit, export, &mut out))?;
+    runtime.block_on(engine.export_sql(query, limit, export, &mut out)).map_err(trouble)?;
     out.flush()?;
     Ok(Exit::Ok)
 }
 
 /// The engine's format; None where rows are drawn here.
-fn export_format(context: &Context, format: RowFormat) -> Option<engine::preview::Format> {
+fn export_format(context: &Context, format: RowFormat) -> Option<engine::Format> {
     match format {
         _ if context.global.json => None,
         RowFormat::Table => None,
-        RowFormat::Csv => Some(engine::preview::Format::Csv),
-        RowFormat::Jsonl => Some(engine::preview::Format::JsonLines),
+        RowFormat::Csv => Some(engine::Format::Csv),
+        RowFormat::Jsonl => Some(engine::Format::JsonLines),
     }
 }
 
@@ -163,7 +164,7 @@ pub fn describe(context: &Context, dataset: &str) -> Result<Exit, Trouble> {
 
 /// The functions of the SQL dialect.
 pub fn functions(context: &Context, pattern: Option<&str>) -> Result<Exit, Trouble> {
-    let functions = workspace::open(context)?.functions(pattern);
+    let functions = engine::list_functions(pattern);
     if functions.is_empty() {
         let pattern = pattern.unwrap_or_default();
         return Err(Trouble::usage(format!("no function matches `{pattern}`"), "flowbench functions lists all"));

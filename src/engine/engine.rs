@@ -12,10 +12,12 @@ use pipeline::diagnostic::Diagnostic;
 use pipeline::graph::{Dataset, Graph};
 use pipeline::load::{Pipeline, load};
 use pipeline::name::DatasetName;
+use pipeline::report::FunctionRow;
 use pipeline::settings::Settings;
 use pipeline::workspace::Workspace;
 
 use crate::error::{Error, Result};
+use crate::functions::{self, FunctionKind};
 use crate::open::{absolute, open_workspace};
 use crate::session::{SessionOptions, session};
 use crate::state::{Access, State};
@@ -80,6 +82,11 @@ impl Engine {
         &self.inner.pipeline.diagnostics
     }
 
+    /// The functions that SQL can call, those whose name holds `pattern` (case does not matter).
+    pub fn functions(&self, pattern: Option<&str>) -> Vec<FunctionRow> {
+        list_functions(pattern)
+    }
+
     /// Err with all diagnostics if the files have errors.
     pub(crate) fn check_files(&self) -> Result<()> {
         match self.inner.pipeline.has_errors() {
@@ -89,22 +96,31 @@ impl Engine {
     }
 
     /// The query engine, with this workspace's limits.
-    pub(crate) fn session(&self) -> Result<&SessionContext> {
+    pub(crate) fn session(&self) -> Result<SessionContext> {
         if let Some(session) = self.inner.session.get() {
-            return Ok(session);
+            return Ok(session.clone());
         }
         let limits = &self.settings().limits;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        // Without a storage folder nothing may be written, so there is nothing to spill yet either.
+        let spill_dir = match &limits.spill {
+            Some(folder) => Some(absolute(self.root(), folder)),
+            None => self.storage().exists().then(|| self.storage().join("spill")),
+        };
+        if let Some(folder) = &spill_dir {
+            std::fs::create_dir_all(folder).map_err(|e| Error::io("create folder", folder, e))?;
+        }
+        let is_final = spill_dir.is_some();
         let made = session(&SessionOptions {
             threads: limits.threads.unwrap_or(cores),
             memory_bytes: usize::try_from(limits.memory_bytes).unwrap_or(usize::MAX),
-            spill_dir: Some(match &limits.spill {
-                Some(folder) => absolute(self.root(), folder),
-                None => self.storage().join("spill"),
-            }),
+            spill_dir,
             time_zone: self.settings().time_zone.value.clone(),
         })?;
-        Ok(self.inner.session.get_or_init(|| made))
+        Ok(match is_final {
+            true => self.inner.session.get_or_init(|| made).clone(),
+            false => made,
+        })
     }
 
     /// The folder of a dataset's table.
@@ -146,4 +162,28 @@ pub(crate) fn table_path(name: &DatasetName) -> String {
         Some(catalog) => format!("tables/{}/{}/{}", part(catalog), part(&name.schema), part(&name.table)),
         None => format!("tables/{}/{}", part(&name.schema), part(&name.table)),
     }
+}
+
+/// The functions that SQL can call, those whose name or alias holds `pattern`; no workspace is needed for it.
+pub fn list_functions(pattern: Option<&str>) -> Vec<FunctionRow> {
+    let pattern = pattern.unwrap_or_default().to_lowercase();
+    functions::list()
+        .into_iter()
+        .filter(|info| std::iter::once(&info.name).chain(&info.aliases).any(|name| name.contains(&pattern)))
+        .map(|info| FunctionRow {
+            kind: match info.kind {
+                FunctionKind::Scalar => "scalar",
+                FunctionKind::Aggregate => "aggregate",
+                FunctionKind::Window => "window",
+                FunctionKind::Table => "table",
+            }
+            .to_string(),
+            description: match info.signature.is_empty() {
+                true => info.description,
+                false => format!("{}  {}", info.signature, info.description),
+            },
+            name: info.name,
+            aliases: info.aliases,
+        })
+        .collect()
 }

@@ -33,9 +33,15 @@ mod flow;
 mod full_refresh;
 mod history;
 mod maintenance;
+mod overlap;
 pub mod update;
+mod status;
+pub mod preview;
+mod reset;
+mod doctor;
 
 pub use analysis::Analysis;
-pub use engine::Engine;
+pub use engine::{Engine, list_functions};
+pub use preview::{Format, ShowOptions};
 pub use record::EventSink;
 pub use stop::Stop;

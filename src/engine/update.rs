@@ -11,11 +11,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use pipeline::change::Change;
 use pipeline::command::UpdateRequest;
 use pipeline::data_type::Field;
 use pipeline::definition::DatasetKind;
 use pipeline::event::{Details, FlowMetrics, Level, State as RunState};
-use pipeline::graph::{Dataset, DatasetId, ExternalId, FlowId, FlowKind};
+use pipeline::graph::{Dataset, DatasetId, ExternalId, FlowId, FlowKind, Graph};
 use pipeline::plan::{FlowAction, History, UpdatePlan, plan_update};
 use pipeline::report::{FlowOutcome, UpdateReport};
 use tokio::task::JoinSet;
@@ -32,6 +33,7 @@ use crate::full_refresh::{self, FullRefreshes};
 use crate::history::{RecordedDefinition, definition_hash, history};
 use crate::listings::Listings;
 use crate::lock::WriterLock;
+use crate::overlap::overlaps;
 use crate::record::{About, EventSink, Recorder, failure};
 use crate::source::external;
 use crate::state::{Access, FlowProgress, NewDataset, NewFlow, NewUpdate, State, UpdateFlow};
@@ -40,6 +42,10 @@ use crate::table::{Commit, MetadataChange, SharedTable, Table, TableSpec};
 
 /// How often the numbers of running flows are reported.
 const METRICS_EVERY: Duration = Duration::from_millis(200);
+
+/// Table properties `flowbench.flow.<flow id> = <name>`: they tie the `txn` actions in the log to flows, so that
+/// a lost state.db can be rebuilt.
+pub(crate) const FLOW_PROPERTY: &str = "flowbench.flow.";
 
 /// The pause before the first retry; each further one is twice as long.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
@@ -57,6 +63,8 @@ pub(crate) struct Update {
     columns: Vec<Option<Columns>>,
     targets: HashMap<DatasetId, Target>,
     externals: HashMap<ExternalId, (SharedTable, i64)>,
+    /// As state.db has them.
+    flow_ids: HashMap<FlowId, String>,
     live: HashMap<FlowId, Arc<LiveMetrics>>,
     pub full_refreshes: FullRefreshes,
 }
@@ -112,6 +120,11 @@ impl Update {
     /// What the dataset's flows write in this update; None if none of them runs.
     pub fn target(&self, id: DatasetId) -> Option<&Target> {
         self.targets.get(&id)
+    }
+
+    /// All tables that this update writes.
+    pub fn targets(&self) -> impl Iterator<Item = (DatasetId, &Target)> {
+        self.targets.iter().map(|(id, target)| (*id, target))
     }
 
     /// The datasets that are being built anew.
@@ -228,6 +241,12 @@ impl Engine {
         for notice in &plan.notices {
             recorder.notice(About::update(), notice.code, notice.message.clone(), Some(notice.help.clone()));
         }
+        for changed in self.changes(state, &analysis)? {
+            for change in &changed.changes {
+                let details = Details::Notice { code: "definition-changed".to_string(), help: None };
+                recorder.report(Level::Info, About::dataset(&changed.dataset), change_text(&changed.dataset, change), details);
+            }
+        }
         recorder.progress(RunState::Planning, "reading sources as they are now");
         state.set_update_state(recorder.update(), RunState::Planning.into(), None, now_us())?;
         let mut update = Update {
@@ -242,10 +261,12 @@ impl Engine {
             columns: analysis.columns,
             targets: HashMap::new(),
             externals: HashMap::new(),
+            flow_ids: HashMap::new(),
             full_refreshes: FullRefreshes::default(),
         };
         update.open_externals()?;
         update.list_sources().await?;
+        update.warn_of_overlaps().await?;
         update.set_up().await?;
         recorder.progress(RunState::Running, "running flows");
         state.set_update_state(update.number, RunState::Running.into(), None, now_us())?;
@@ -322,6 +343,14 @@ impl Update {
         Ok(())
     }
 
+    /// Warns of flows that would append the same files to one table.
+    async fn warn_of_overlaps(&self) -> Result<()> {
+        for notice in overlaps(self.engine.graph(), self.running(), &self.listings).await? {
+            self.recorder.notice(About::update(), notice.code, notice.message, Some(notice.help));
+        }
+        Ok(())
+    }
+
     /// The flows that this update runs.
     fn running(&self) -> impl Iterator<Item = FlowId> + '_ {
         self.plan
@@ -349,11 +378,11 @@ impl Update {
                 Some(format!("remove it with: flowbench drop {inactive} --yes")),
             );
         }
-        let mut flow_ids = Vec::new();
         for id in graph.flow_ids() {
-            flow_ids.push(self.register_flow(id)?.flow_id);
+            let record = self.register_flow(id)?;
+            self.flow_ids.insert(id, record.flow_id);
         }
-        self.state.retire_flows_except(&flow_ids.iter().map(String::as_str).collect::<Vec<_>>())?;
+        self.state.retire_flows_except(&self.flow_ids.values().map(String::as_str).collect::<Vec<_>>())?;
         let datasets: BTreeSet<DatasetId> = self.running().map(|id| graph.flow(id).target).collect();
         for id in datasets {
             let dataset = graph.dataset(id);
@@ -411,7 +440,7 @@ impl Update {
             schema: Some(columns.schema()),
             partition_by: partition_by.clone(),
             comment: definition.comment.clone(),
-            properties: properties(dataset),
+            properties: properties(dataset, self.engine.graph(), &self.flow_ids),
         };
         let existing = self.engine.tables().get(&folder)?;
         // A materialized view is built anew at every refresh; a table that is not there yet has nothing to keep.
@@ -438,7 +467,7 @@ impl Update {
         if table.comment() != dataset.definition.comment.as_deref() {
             metadata.comment = Some(dataset.definition.comment.clone());
         }
-        let wanted = properties(dataset);
+        let wanted = properties(dataset, self.engine.graph(), &self.flow_ids);
         let present = table.properties();
         // What other programs and the format itself keep there stays.
         let is_ours = |key: &str| !key.starts_with("delta.") || wanted.contains_key(key);
@@ -469,8 +498,13 @@ impl Update {
 }
 
 /// The table's properties: the user's, and what Delta has no place for (architecture, CLUSTER BY and DEFAULT).
-fn properties(dataset: &Dataset) -> BTreeMap<String, String> {
+fn properties(dataset: &Dataset, graph: &Graph, flow_ids: &HashMap<FlowId, String>) -> BTreeMap<String, String> {
     let mut properties = dataset.definition.properties.clone();
+    for flow in &dataset.flows {
+        if let Some(id) = flow_ids.get(flow) {
+            properties.insert(format!("{FLOW_PROPERTY}{id}"), graph.flow(*flow).name.clone());
+        }
+    }
     let cluster_by: Vec<&str> = dataset.definition.cluster_by.iter().map(|column| column.value.as_str()).collect();
     if !cluster_by.is_empty() {
         properties.insert("flowbench.clusterBy".to_string(), cluster_by.join(","));
@@ -622,7 +656,7 @@ async fn run_flow(update: &Update, id: FlowId) -> Result<FlowMetrics> {
             dataset: graph.dataset(flow.target),
             generation,
             target: update.targets.get(&flow.target).cloned(),
-            session: crate::session::limited(update.engine.session()?, flow.limits.memory_bytes)?,
+            session: crate::session::limited(&update.engine.session()?, flow.limits.memory_bytes)?,
             live: update.live[&id].clone(),
             record: record.clone(),
         };
@@ -764,6 +798,17 @@ fn summary(flows: &[FlowOutcome]) -> Option<String> {
         .map(|flow| format!("{}: {}", flow.flow, flow.error.as_ref().map_or("failed", |error| error.message.as_str())))
         .collect();
     (!failed.is_empty()).then(|| failed.join("; "))
+}
+
+fn change_text(dataset: &str, change: &Change) -> String {
+    match change {
+        Change::Metadata { what } => format!("`{dataset}`: {what} changed"),
+        Change::NewColumns { columns } => {
+            let names: Vec<String> = columns.iter().map(|(name, data_type)| format!("{name} {data_type}")).collect();
+            format!("`{dataset}`: new columns {}", names.join(", "))
+        }
+        Change::NeedsFullRefresh { reason } | Change::Refused { reason, .. } => format!("`{dataset}`: {reason}"),
+    }
 }
 
 /// The request in words.

@@ -54,6 +54,9 @@ pub(crate) enum Content {
     Nothing,
 }
 
+/// The offset of a file source that has been started: its place is the file ledger.
+const FILES_STARTED: &str = "started";
+
 /// The rows of one batch.
 pub(crate) struct BatchInputs {
     pub providers: HashMap<Span, Arc<dyn TableProvider>>,
@@ -62,6 +65,8 @@ pub(crate) struct BatchInputs {
     pub bytes: u64,
     /// Rows of table files, from their statistics: scans of tables count nothing themselves.
     pub table_rows: u64,
+    /// Bytes that the query works through, tables read as a whole included: decides how many tasks pay.
+    pub work_bytes: u64,
 }
 
 impl BatchInputs {
@@ -202,13 +207,17 @@ async fn record(run: &FlowRun<'_>, source: &mut OpenSource) -> Result<()> {
     )?;
     source.source_id = Some(known.source_id);
     match &mut source.content {
-        Content::Files { schema: Some(schema), spec, listing, .. } => {
-            if known.schema.is_none() {
-                state.set_source_schema(known.source_id, &schema.to_json())?;
-                fail_point::hit("schema-stored", Some(&run.flow.name))?;
-                if source.is_stream && !spec.include_existing_files {
+        Content::Files { schema, spec, listing, .. } => {
+            // The first start decides once whether the files that are there count as read.
+            if source.is_stream && known.offset.is_none() {
+                if !spec.include_existing_files {
                     state.add_known_files(known.source_id, &source_files(listing))?;
                 }
+                state.set_source_offset(known.source_id, FILES_STARTED)?;
+            }
+            if let Some(schema) = schema.as_ref().filter(|_| known.schema.is_none()) {
+                state.set_source_schema(known.source_id, &schema.to_json())?;
+                fail_point::hit("schema-stored", Some(&run.flow.name))?;
             }
         }
         Content::Table { table, options, offset, .. } => {
@@ -231,7 +240,7 @@ async fn record(run: &FlowRun<'_>, source: &mut OpenSource) -> Result<()> {
                 });
             }
         }
-        Content::Files { schema: None, .. } | Content::Nothing => {}
+        Content::Nothing => {}
     }
     Ok(())
 }
@@ -247,7 +256,14 @@ pub(crate) fn are_known(sources: &[OpenSource]) -> bool {
 
 /// The tables for one batch: of the streams what `planned` says, of the rest all there is.
 pub(crate) async fn batch_inputs(sources: &[OpenSource], planned: &[PlannedInput]) -> Result<BatchInputs> {
-    let mut batch = BatchInputs { providers: HashMap::new(), counters: Vec::new(), files: 0, bytes: 0, table_rows: 0 };
+    let mut batch = BatchInputs {
+            providers: HashMap::new(),
+            counters: Vec::new(),
+            files: 0,
+            bytes: 0,
+            table_rows: 0,
+            work_bytes: 0,
+        };
     for source in sources {
         let plan = source.source_id.and_then(|id| planned.iter().find(|input| input.source_id == id));
         let provider = match &source.content {
@@ -282,6 +298,7 @@ pub(crate) async fn batch_inputs(sources: &[OpenSource], planned: &[PlannedInput
                             Some(text) => TableOffset::from_json(text)?.version - 1,
                             None => *up_to,
                         };
+                        batch.work_bytes += table.size_bytes();
                         table.provider(Some(version)).await?
                     }
                 }
@@ -294,6 +311,7 @@ pub(crate) async fn batch_inputs(sources: &[OpenSource], planned: &[PlannedInput
         };
         batch.providers.insert(source.span, provider);
     }
+    batch.work_bytes += batch.bytes;
     Ok(batch)
 }
 
