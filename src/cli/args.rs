@@ -242,7 +242,7 @@ Examples:
 
     /// Lists the SQL functions
     Functions {
-        /// Part of a name, or a pattern with `*`
+        /// Part of a name; case does not matter
         pattern: Option<String>,
     },
 

@@ -1,6 +1,6 @@
 //! The commands that only read: status, updates, events, graph, show, sql, describe, functions.
 
-use std::io::Write;
+use std::io::{BufWriter, Stdout, Write};
 use std::time::Duration;
 
 use engine::Engine;
@@ -109,10 +109,9 @@ pub fn show(
         let rows = runtime.block_on(engine.show(dataset, options))?;
         return print_rows(context, &rows);
     };
-    let mut out = std::io::BufWriter::new(std::io::stdout());
-    runtime.block_on(engine.export_dataset(dataset, options, export, &mut out))?;
-    out.flush()?;
-    Ok(Exit::Ok)
+    let mut out = Pipe::default();
+    let done = runtime.block_on(engine.export_dataset(dataset, options, export, &mut out));
+    out.end(done.map_err(Trouble::from))
 }
 
 /// Rows of a query.
@@ -126,10 +125,49 @@ pub fn sql(context: &Context, query: &str, limit: usize, format: RowFormat) -> R
         let rows = runtime.block_on(engine.sql(query, limit)).map_err(trouble)?;
         return print_rows(context, &rows);
     };
-    let mut out = std::io::BufWriter::new(std::io::stdout());
-    runtime.block_on(engine.export_sql(query, limit, export, &mut out)).map_err(trouble)?;
-    out.flush()?;
-    Ok(Exit::Ok)
+    let mut out = Pipe::default();
+    let done = runtime.block_on(engine.export_sql(query, limit, export, &mut out));
+    out.end(done.map_err(trouble))
+}
+
+/// Stdout that remembers whether its reader went away, which the writers of formats do not.
+struct Pipe {
+    out: BufWriter<Stdout>,
+    is_closed: bool,
+}
+
+impl Default for Pipe {
+    fn default() -> Pipe {
+        Pipe { out: BufWriter::new(std::io::stdout()), is_closed: false }
+    }
+}
+
+impl Pipe {
+    /// What the export came to: a reader that has enough is no failure.
+    fn end<T>(mut self, done: Result<T, Trouble>) -> Result<Exit, Trouble> {
+        let flushed = self.flush();
+        match self.is_closed {
+            true => Ok(Exit::Ok),
+            false => done.and(flushed.map_err(Trouble::from)).map(|()| Exit::Ok),
+        }
+    }
+
+    fn note<T>(&mut self, result: std::io::Result<T>) -> std::io::Result<T> {
+        self.is_closed |= result.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe);
+        result
+    }
+}
+
+impl Write for Pipe {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let result = self.out.write(bytes);
+        self.note(result)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        let result = self.out.flush();
+        self.note(result)
+    }
 }
 
 /// The engine's format; None where rows are drawn here.
