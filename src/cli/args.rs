@@ -45,7 +45,6 @@ Examples:
 /// Without a command, prints how the workspace stands.
 #[derive(Debug, Parser)]
 #[command(name = "flowbench", version, styles = STYLES, after_help = AFTER_HELP, max_term_width = 100)]
-#[command(args_conflicts_with_subcommands = false, subcommand_negates_reqs = true)]
 pub struct Arguments {
     #[command(flatten)]
     pub global: Global,

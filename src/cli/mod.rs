@@ -24,6 +24,7 @@ use std::ffi::OsString;
 use std::io::Write;
 
 use clap::{CommandFactory, Parser};
+use pipeline::diagnostic::nearest;
 use serde_json::Value;
 
 use args::{Arguments, Command, Folder, Global};
@@ -72,14 +73,8 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> Exit {
         },
         command: command.word(),
     };
-    let done = match (is_bare, arguments.folder.path) {
-        (false, Some(path)) => Err(Trouble::usage(
-            format!("`{}` is no command", path.display()),
-            format!(
-                "flowbench --help lists the commands; a workspace goes after the command or into -C {}",
-                path.display()
-            ),
-        )),
+    let done = match arguments.folder.path {
+        Some(path) if !is_bare || !path.exists() => Err(unknown_command(&path.to_string_lossy())),
         _ => carry_out(&context, command),
     };
     done.unwrap_or_else(|trouble| {
@@ -94,6 +89,17 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> Exit {
         let _ = std::io::stderr().write_all(print_trouble(&trouble, &context.terminal).as_bytes());
         exit
     })
+}
+
+/// The first word is neither a command nor a folder.
+fn unknown_command(word: &str) -> Trouble {
+    let grammar = Arguments::command();
+    let known = grammar.get_subcommands().flat_map(|command| command.get_name_and_visible_aliases());
+    let help = match nearest(word, known) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => "flowbench --help lists the commands".to_string(),
+    };
+    Trouble::usage(format!("`{word}` is neither a command nor a workspace folder"), help)
 }
 
 fn carry_out(context: &Context, command: Command) -> Result<Exit, Trouble> {

@@ -39,11 +39,12 @@ fn the_help_names_every_command_and_exit_code() {
 #[test]
 fn wrong_usage_is_exit_code_2() {
     let folder = tempfile::tempdir().unwrap();
-    let cases: [&[&str]; 6] = [
+    let cases: [&[&str]; 7] = [
         &["run", "--unknown"],
         &["show"],
         &["run", "a", "-C", "b"],
         &["rum", "status"],
+        &["vallidate"],
         &["init", "demo", "--sample", "no-such-example"],
         &["functions", "no_such_function_at_all"],
     ];
@@ -56,7 +57,7 @@ fn wrong_usage_is_exit_code_2() {
 #[test]
 fn a_folder_without_a_workspace_is_exit_code_3() {
     let folder = tempfile::tempdir().unwrap();
-    for arguments in [&["run"] as &[&str], &["status"], &[], &["show", "t"], &["validate"], &["no_such_folder"]] {
+    for arguments in [&["run"] as &[&str], &["status"], &[], &["show", "t"], &["validate"], &["."]] {
         let (_, err) = expect(folder.path(), 3, arguments);
         assert!(err.contains("flowbench.toml") && err.contains("= help:"), "{arguments:?}\n{err}");
     }
