@@ -44,7 +44,7 @@ pub fn list(table_dir: &Path) -> Result<Option<Listing>> {
     let folder = table_dir.join(LOG_FOLDER);
     let entries = match fs::read_dir(&folder) {
         Ok(entries) => entries,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(None),
         Err(error) => return Err(Error::io("list", folder, error)),
     };
     let mut listing = Listing::default();
