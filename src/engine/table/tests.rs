@@ -607,10 +607,12 @@ async fn other_engines_read_the_table() {
     for module in modules {
         let read = match module {
             "duckdb" => {
-                "import duckdb; c = duckdb.connect(); c.execute('INSTALL delta; LOAD delta'); print(c.execute(\"SELECT count(*), sum(id), count(name) FROM delta_scan('DIR')\").fetchone())"
+                "import duckdb; c = duckdb.connect(); c.execute('INSTALL delta; LOAD delta')\n\
+                 print(c.execute(\"SELECT count(*), sum(id), count(name) FROM delta_scan('DIR')\").fetchone())"
             }
             _ => {
-                "from deltalake import DeltaTable; t = DeltaTable('DIR').to_pyarrow_table() if False else DeltaTable('DIR'); import pyarrow; a = t.to_pyarrow_table(); print((a.num_rows, sum(a['id'].to_pylist()), a.num_rows - a['name'].null_count))"
+                "from deltalake import DeltaTable; t = DeltaTable('DIR').to_pyarrow_table()\n\
+                 print((t.num_rows, sum(t['id'].to_pylist()), t.num_rows - t['name'].null_count))"
             }
         };
         let read = read.replace("DIR", &dir.path().display().to_string());
