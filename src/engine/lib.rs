@@ -20,6 +20,7 @@ pub mod table;
 pub mod state;
 pub mod source;
 pub mod open;
+pub mod watch;
 mod reading;
 mod stream_rules;
 mod columns;
