@@ -148,7 +148,7 @@ async fn write_and_commit(
         folder: target.folder.clone(),
         schema: columns.schema(),
         partition_by: target.partition_by.clone(),
-        options: WriterOptions { sync: true, ..WriterOptions::default() },
+        options: WriterOptions::default(),
     };
     let session = crate::session::with_partitions(&run.session, partitions(run, &batch_inputs));
     let files =
