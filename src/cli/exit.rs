@@ -36,6 +36,11 @@ pub enum Trouble {
         files: Vec<SourceFile>,
         diagnostics: Vec<Diagnostic>,
     },
+    /// A query of the command line has errors.
+    InvalidQuery {
+        files: Vec<SourceFile>,
+        diagnostics: Vec<Diagnostic>,
+    },
     /// Somebody has to say yes first.
     Unconfirmed {
         notices: Vec<Notice>,
@@ -60,7 +65,7 @@ impl Trouble {
         match self {
             // `flowbench show t | head` is a fine thing to do.
             Trouble::Io { source, .. } if source.kind() == std::io::ErrorKind::BrokenPipe => Exit::Ok,
-            Trouble::Usage { .. } => Exit::Usage,
+            Trouble::Usage { .. } | Trouble::InvalidQuery { .. } => Exit::Usage,
             Trouble::Invalid { .. } => Exit::InvalidWorkspace,
             Trouble::Unconfirmed { .. } => Exit::Unconfirmed,
             Trouble::Engine(Error::Canceled) => Exit::Canceled,
@@ -74,6 +79,7 @@ impl Trouble {
         use engine::error::Error;
         match error {
             Error::Invalid { diagnostics } => Trouble::Invalid { files: files.to_vec(), diagnostics },
+            Error::InvalidSql { diagnostics } => Trouble::InvalidQuery { files: files.to_vec(), diagnostics },
             Error::Refused { refusal: Refusal::Usage { condition, message, help } } => {
                 Trouble::Usage { condition, message, help: Some(help) }
             }

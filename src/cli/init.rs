@@ -50,6 +50,7 @@ pub fn run(context: &Context, folder: &Path, sample: Option<&str>) -> Result<Exi
     context.answer(Exit::Ok, &value, || {
         let enter = match folder == Path::new(".") {
             true => String::new(),
+            false if folder.to_string_lossy().contains(' ') => format!("cd \"{}\" && ", folder.display()),
             false => format!("cd {} && ", folder.display()),
         };
         format!("made {} with {files} files; next: {enter}flowbench run\n", folder.display())

@@ -153,6 +153,9 @@ fn print_trouble(trouble: &Trouble, terminal: &Terminal) -> String {
             out.extend(print::diagnostics::summary(diagnostics).map(|summary| format!("{summary}; nothing was run\n")));
             out
         }
+        Trouble::InvalidQuery { files, diagnostics } => {
+            print::diagnostics::render(files, diagnostics, style, terminal.err_width)
+        }
         Trouble::Unconfirmed { notices } => {
             let mut out: String = notices.iter().map(|notice| print::summary::notice(notice, style)).collect();
             out.push_str(&error("unconfirmed", "refused without confirmation; nothing was changed", None));

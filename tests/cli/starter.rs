@@ -25,7 +25,7 @@ fn the_starter_runs_and_shows_its_rows() {
     let (out, _) =
         expect(&workspace, 0, &["sql", "SELECT customer FROM orders ORDER BY order_id LIMIT 1", "--format", "jsonl"]);
     assert_eq!(out, "{\"customer\":\"Ana\"}\n");
-    let (_, err) = expect(&workspace, 3, &["sql", "SELECT nme FROM orders"]);
+    let (_, err) = expect(&workspace, 2, &["sql", "SELECT nme FROM orders"]);
     assert!(err.contains("<sql>:1:8"), "{err}");
 
     // From a folder below, the workspace is found; a second run has nothing to do.

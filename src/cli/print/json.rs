@@ -72,6 +72,11 @@ fn trouble_value(trouble: &Trouble) -> Value {
             "message": super::diagnostics::summary(diagnostics),
             "diagnostics": diagnostics_value(files, diagnostics),
         }),
+        Trouble::InvalidQuery { files, diagnostics } => json!({
+            "code": "invalid-query",
+            "message": super::diagnostics::summary(diagnostics),
+            "diagnostics": diagnostics_value(files, diagnostics),
+        }),
         Trouble::Unconfirmed { notices } => json!({
             "code": "unconfirmed", "message": "refused without confirmation", "notices": notices,
         }),
