@@ -79,7 +79,9 @@ impl Trouble {
         use engine::error::Error;
         match error {
             Error::Invalid { diagnostics } => Trouble::Invalid { files: files.to_vec(), diagnostics },
-            Error::InvalidSql { diagnostics } => Trouble::InvalidQuery { files: files.to_vec(), diagnostics },
+            Error::InvalidSql { text, diagnostics } => {
+                Trouble::InvalidQuery { files: vec![engine::Engine::sql_file(&text)], diagnostics }
+            }
             Error::Refused { refusal: Refusal::Usage { condition, message, help } } => {
                 Trouble::Usage { condition, message, help: Some(help) }
             }

@@ -119,15 +119,13 @@ pub fn sql(context: &Context, query: &str, limit: usize, format: RowFormat) -> R
     let engine = workspace::open(context)?;
     let runtime = workspace::runtime(&engine)?;
     let limit = (limit > 0).then_some(limit);
-    // What is wrong with the query is shown in the query.
-    let trouble = |error| Trouble::from_engine(error, &[Engine::sql_file(query)]);
     let Some(export) = export_format(context, format) else {
-        let rows = runtime.block_on(engine.sql(query, limit)).map_err(trouble)?;
+        let rows = runtime.block_on(engine.sql(query, limit))?;
         return print_rows(context, &rows);
     };
     let mut out = Pipe::default();
     let done = runtime.block_on(engine.export_sql(query, limit, export, &mut out));
-    out.end(done.map_err(trouble))
+    out.end(done.map_err(Trouble::from))
 }
 
 /// Stdout that remembers whether its reader went away, which the writers of formats do not.

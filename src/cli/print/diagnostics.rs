@@ -51,15 +51,17 @@ fn report<'a>(files: &'a [SourceFile], diagnostic: &'a Diagnostic) -> Vec<Group<
         if let Some(span) = diagnostic.span.filter(|span| span.file == place.file) {
             let primary = AnnotationKind::Primary.span(range(file, span));
             annotations.push(match &diagnostic.reason {
-                Some(reason) => primary.label(reason.as_str()),
+                Some(reason) => primary.label(normalize_untrusted_str(reason)),
                 None => primary,
             });
             is_reason_shown = true;
         }
         for label in diagnostic.labels.iter().filter(|label| label.span.file == place.file) {
-            annotations.push(AnnotationKind::Context.span(range(file, label.span)).label(label.message.as_str()));
+            annotations.push(
+                AnnotationKind::Context.span(range(file, label.span)).label(normalize_untrusted_str(&label.message)),
+            );
         }
-        let snippet = Snippet::source(file.text.as_str()).path(file.path.as_str());
+        let snippet = Snippet::source(file.text.as_str()).path(normalize_untrusted_str(&file.path));
         group = group.element(snippet.annotations(annotations));
     }
     if let Some(reason) = diagnostic.reason.as_ref().filter(|_| !is_reason_shown) {
@@ -73,7 +75,7 @@ fn report<'a>(files: &'a [SourceFile], diagnostic: &'a Diagnostic) -> Vec<Group<
         (Some((edit, file)), help) => {
             let title = help.as_deref().map_or("write it so".to_string(), normalize_untrusted_str);
             let patch = Patch::new(range(file, edit.span), edit.replacement.as_str());
-            let snippet = Snippet::source(file.text.as_str()).path(file.path.as_str()).patch(patch);
+            let snippet = Snippet::source(file.text.as_str()).path(normalize_untrusted_str(&file.path)).patch(patch);
             vec![group, Group::with_title(Level::HELP.secondary_title(title)).element(snippet)]
         }
         (None, Some(help)) => vec![group.element(Level::HELP.message(normalize_untrusted_str(help)))],
