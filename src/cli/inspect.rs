@@ -45,8 +45,14 @@ pub fn events(context: &Context, is_following: bool, limit: usize, level: Level)
         after = after.max(*sequence);
         write(*sequence, event)?;
     }
+    if !is_following {
+        return match context.global.json {
+            true => context.answer(Exit::Ok, &json!({ "events": newest.len(), "sequence": after }), String::new),
+            false => Ok(Exit::Ok),
+        };
+    }
     // Ctrl-C ends the process: there is nothing to clean up.
-    while is_following {
+    loop {
         std::thread::sleep(FOLLOW_PAUSE);
         for (sequence, event) in engine.events(after, EVENTS_PAGE)? {
             after = sequence;
@@ -54,10 +60,6 @@ pub fn events(context: &Context, is_following: bool, limit: usize, level: Level)
                 write(sequence, &event)?;
             }
         }
-    }
-    match context.global.json {
-        true => context.answer(Exit::Ok, &json!({ "events": newest.len(), "sequence": after }), String::new),
-        false => Ok(Exit::Ok),
     }
 }
 
