@@ -5,16 +5,16 @@
 //!  │ glob                  │ partition, csv, json, …  │ split, read, csv, json, parquet, avro, text, adapt
 //! ```
 //!
-//! - [`glob`], [`list`](list()): paths with globs become files with sizes and times;
-//! - [`partition`]: `key=value` folders become columns;
-//! - [`schema`], [`infer`](infer()), [`evolve`]: the columns of a source, remembered as JSON in state.db, widened
+//! - `glob`, [`list`](list()): paths with globs become files with sizes and times;
+//! - `partition`: `key=value` folders become columns;
+//! - `schema`, [`infer`](infer()), [`evolve`]: the columns of a source, remembered as JSON in state.db, widened
 //!   when files bring new ones;
-//! - [`scan`]: exactly these files as a table, decoded on as many threads as there are partitions;
-//! - [`split`]: equal shares of bytes; [`read`]: opening, decompressing, cutting at line ends;
-//! - [`json`] decodes records, [`read_json`] feeds it with files; [`csv`], [`parquet`], [`avro`], [`text`]: one
+//! - `scan`: exactly these files as a table, decoded on as many threads as there are partitions;
+//! - `split`: equal shares of bytes; `read`: opening, decompressing, cutting at line ends;
+//! - `json` decodes records, `read_json` feeds it with files; `csv`, `parquet`, `avro`, `text`: one
 //!   format each;
-//! - [`adapt`], [`rescue`]: a typed file's columns as the schema's, and what doesn't fit as JSON text;
-//! - [`counters`]: what a scan saw.
+//! - `adapt`, `rescue`: a typed file's columns as the schema's, and what doesn't fit as JSON text;
+//! - `counters`: what a scan saw.
 //!
 //! Not here: which files were read before (the ledger in state.db).
 
@@ -40,7 +40,7 @@ pub use counters::ScanCounters;
 pub use infer::{evolve, infer};
 pub use list::{FileEntry, Listing, list, list_new};
 pub use scan::table_provider;
-pub use schema::SourceSchema;
+pub use schema::{Role, SourceSchema};
 
 /// Rows of a batch, DataFusion's own measure.
 const BATCH_ROWS: usize = 8192;
