@@ -45,7 +45,10 @@ pub(crate) async fn bring_up(run: &FlowRun<'_>, sources: &mut [OpenSource]) -> R
                 let version = run.target()?.table.lock().await.version();
                 mark(run, batch, &FlowMetrics::default(), Some(version))?;
             }
-            Resume::ReplayBatch { batch } => replay(run, sources, batch).await?,
+            Resume::ReplayBatch { batch } => match replay(run, sources, batch).await {
+                Err(error) if input_is_gone(&error) => discard(run, batch, &error)?,
+                outcome => outcome?,
+            },
             Resume::ReplayAfter { after } => {
                 let lost = run.update.state.batches_after(&run.record.flow_id, run.generation, after.unwrap_or(-1))?;
                 run.update.recorder.notice(
@@ -71,6 +74,23 @@ pub(crate) async fn bring_up(run: &FlowRun<'_>, sources: &mut [OpenSource]) -> R
             }
         }
     }
+}
+
+/// The files of a plan changed before they were read: it can never be carried out as it is written down.
+fn input_is_gone(error: &Error) -> bool {
+    matches!(error.code(), "file-changed" | "file-missing")
+}
+
+/// Takes a plan back; its files are new again.
+fn discard(run: &FlowRun<'_>, batch: i64, error: &Error) -> Result<()> {
+    run.update.state.discard_planned(&run.record.flow_id, run.generation, batch)?;
+    run.update.recorder.notice(
+        run.about().batch(batch),
+        "plan-discarded",
+        format!("the input of batch {batch} changed before it was read; it is planned anew: {error}"),
+        error.help(),
+    );
+    Ok(())
 }
 
 async fn facts(run: &FlowRun<'_>) -> Result<Facts> {
@@ -114,7 +134,12 @@ pub(crate) async fn plan_and_run(
     };
     run.update.state.plan_batch(&plan, now_us())?;
     fail_point::hit("planned", Some(&run.flow.name))?;
-    run_batch(run, sources, batch, inputs).await
+    run_batch(run, sources, batch, inputs).await.inspect_err(|error| {
+        // The next update lists the source anew. If the plan can't be taken back now, that update does it.
+        if input_is_gone(error) {
+            let _ = discard(run, batch, error);
+        }
+    })
 }
 
 /// Runs a planned batch. Files with fields that the stored schema lacks widen it first; the batch keeps its
