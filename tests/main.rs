@@ -1,3 +1,4 @@
 //! The program as a whole, as people and scripts use it.
 
 mod cli;
+mod language;
