@@ -251,7 +251,6 @@ impl Taker<'_> {
             ));
         }
         input.options.extend(options);
-        self.check_repetitions(self.inputs.len() - 1);
         Ok(())
     }
 
@@ -283,28 +282,7 @@ impl Taker<'_> {
             _ => None,
         };
         self.push(first, source, is_stream, options, alias);
-        self.check_repetitions(self.inputs.len() - 1);
         Ok(())
-    }
-
-    fn check_repetitions(&mut self, input: usize) {
-        let options = match &self.inputs[input].input {
-            Input { source: InputSource::Files(call), .. } => &call.options,
-            input => &input.options,
-        };
-        for (i, option) in options.iter().enumerate() {
-            if let Some(earlier) = options[..i].iter().find(|o| o.name.value.eq_ignore_ascii_case(&option.name.value)) {
-                self.diagnostics.push(
-                    Diagnostic::error(
-                        "duplicate-option",
-                        option.name.span,
-                        format!("option `{}` is given twice", option.name.value),
-                    )
-                    .label(earlier.name.span, "first given here")
-                    .help("keep one"),
-                );
-            }
-        }
     }
 
     fn push(
