@@ -168,7 +168,7 @@ impl<'a> Work<'a> {
             return Ok(None);
         }
         let provide = |input: &ResolvedInput| providers[&input.span].clone();
-        match plan_reading(self.engine.session()?, graph, reading, &provide).await {
+        match plan_reading(&self.engine.session()?, graph, reading, &provide).await {
             Ok(plan) => {
                 if let Some(flow) = flow.filter(|flow| flow.kind == FlowKind::Append) {
                     self.analysis.diagnostics.extend(stream_rules::check(flow, &plan));
@@ -405,7 +405,7 @@ impl<'a> Work<'a> {
         let Some(default) = &column.default else { return Ok(None) };
         let session = self.engine.session()?;
         let sql = format!("SELECT {} AS value", default.value);
-        let value = match crate::session::plan(session, &sql, Vec::new()).await {
+        let value = match crate::session::plan(&session, &sql, Vec::new()).await {
             Ok(plan) => {
                 let during = "compute a DEFAULT";
                 let frame = session.execute_logical_plan(plan).await.map_err(|e| query_error(during, e))?;

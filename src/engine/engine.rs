@@ -89,22 +89,31 @@ impl Engine {
     }
 
     /// The query engine, with this workspace's limits.
-    pub(crate) fn session(&self) -> Result<&SessionContext> {
+    pub(crate) fn session(&self) -> Result<SessionContext> {
         if let Some(session) = self.inner.session.get() {
-            return Ok(session);
+            return Ok(session.clone());
         }
         let limits = &self.settings().limits;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        // Without a storage folder nothing may be written, so there is nothing to spill yet either.
+        let spill_dir = match &limits.spill {
+            Some(folder) => Some(absolute(self.root(), folder)),
+            None => self.storage().exists().then(|| self.storage().join("spill")),
+        };
+        if let Some(folder) = &spill_dir {
+            std::fs::create_dir_all(folder).map_err(|e| Error::io("create folder", folder, e))?;
+        }
+        let is_final = spill_dir.is_some();
         let made = session(&SessionOptions {
             threads: limits.threads.unwrap_or(cores),
             memory_bytes: usize::try_from(limits.memory_bytes).unwrap_or(usize::MAX),
-            spill_dir: Some(match &limits.spill {
-                Some(folder) => absolute(self.root(), folder),
-                None => self.storage().join("spill"),
-            }),
+            spill_dir,
             time_zone: self.settings().time_zone.value.clone(),
         })?;
-        Ok(self.inner.session.get_or_init(|| made))
+        Ok(match is_final {
+            true => self.inner.session.get_or_init(|| made).clone(),
+            false => made,
+        })
     }
 
     /// The folder of a dataset's table.

@@ -622,7 +622,7 @@ async fn run_flow(update: &Update, id: FlowId) -> Result<FlowMetrics> {
             dataset: graph.dataset(flow.target),
             generation,
             target: update.targets.get(&flow.target).cloned(),
-            session: crate::session::limited(update.engine.session()?, flow.limits.memory_bytes)?,
+            session: crate::session::limited(&update.engine.session()?, flow.limits.memory_bytes)?,
             live: update.live[&id].clone(),
             record: record.clone(),
         };
