@@ -12,10 +12,12 @@ use pipeline::diagnostic::Diagnostic;
 use pipeline::graph::{Dataset, Graph};
 use pipeline::load::{Pipeline, load};
 use pipeline::name::DatasetName;
+use pipeline::report::FunctionRow;
 use pipeline::settings::Settings;
 use pipeline::workspace::Workspace;
 
 use crate::error::{Error, Result};
+use crate::functions::{self, FunctionKind};
 use crate::open::{absolute, open_workspace};
 use crate::session::{SessionOptions, session};
 use crate::state::{Access, State};
@@ -78,6 +80,11 @@ impl Engine {
     /// What is wrong with the files, found without reading any data.
     pub fn diagnostics(&self) -> &[Diagnostic] {
         &self.inner.pipeline.diagnostics
+    }
+
+    /// The functions that SQL can call, those whose name holds `pattern` (case does not matter).
+    pub fn functions(&self, pattern: Option<&str>) -> Vec<FunctionRow> {
+        list_functions(pattern)
     }
 
     /// Err with all diagnostics if the files have errors.
@@ -155,4 +162,28 @@ pub(crate) fn table_path(name: &DatasetName) -> String {
         Some(catalog) => format!("tables/{}/{}/{}", part(catalog), part(&name.schema), part(&name.table)),
         None => format!("tables/{}/{}", part(&name.schema), part(&name.table)),
     }
+}
+
+/// The functions that SQL can call, those whose name or alias holds `pattern`; no workspace is needed for it.
+pub fn list_functions(pattern: Option<&str>) -> Vec<FunctionRow> {
+    let pattern = pattern.unwrap_or_default().to_lowercase();
+    functions::list()
+        .into_iter()
+        .filter(|info| std::iter::once(&info.name).chain(&info.aliases).any(|name| name.contains(&pattern)))
+        .map(|info| FunctionRow {
+            kind: match info.kind {
+                FunctionKind::Scalar => "scalar",
+                FunctionKind::Aggregate => "aggregate",
+                FunctionKind::Window => "window",
+                FunctionKind::Table => "table",
+            }
+            .to_string(),
+            description: match info.signature.is_empty() {
+                true => info.description,
+                false => format!("{}  {}", info.signature, info.description),
+            },
+            name: info.name,
+            aliases: info.aliases,
+        })
+        .collect()
 }

@@ -70,6 +70,10 @@ pub enum Error {
     #[error("the workspace has {} error(s)", diagnostics.iter().filter(|d| d.is_error()).count())]
     Invalid { diagnostics: Vec<Diagnostic> },
 
+    /// A query that was given on its own has errors; their places are in `text`.
+    #[error("the query has {} error(s)", diagnostics.iter().filter(|d| d.is_error()).count())]
+    InvalidSql { text: String, diagnostics: Vec<Diagnostic> },
+
     /// The request can't be carried out as it is, or needs a yes.
     #[error("{}", refusal_text(refusal))]
     Refused { refusal: Refusal },
@@ -152,6 +156,7 @@ impl Error {
             Error::Canceled => "canceled",
             Error::UnknownFields { .. } => "unknown-fields",
             Error::Invalid { .. } => "invalid-workspace",
+            Error::InvalidSql { .. } => "invalid-query",
             Error::Refused { .. } => "refused",
             Error::Internal(_) => "internal",
         }
@@ -165,6 +170,7 @@ impl Error {
             | Error::Canceled
             | Error::UnknownFields { .. }
             | Error::Invalid { .. }
+            | Error::InvalidSql { .. }
             | Error::Refused { .. } => Whose::User,
             Error::Io { .. } | Error::Table { .. } | Error::State { .. } | Error::External { .. } => Whose::External,
             Error::Internal(_) => Whose::Internal,
@@ -209,5 +215,12 @@ impl Error {
 impl From<rusqlite::Error> for Error {
     fn from(source: rusqlite::Error) -> Error {
         Error::State { action: "use", source }
+    }
+}
+
+/// The way through DataFusion; [`Error::query`] is the way back.
+impl From<Error> for DataFusionError {
+    fn from(error: Error) -> DataFusionError {
+        DataFusionError::External(Box::new(error))
     }
 }

@@ -33,8 +33,13 @@ mod full_refresh;
 mod history;
 mod maintenance;
 pub mod update;
+mod status;
+pub mod preview;
+mod reset;
+mod doctor;
 
 pub use analysis::Analysis;
-pub use engine::Engine;
+pub use engine::{Engine, list_functions};
+pub use preview::{Format, ShowOptions};
 pub use record::EventSink;
 pub use stop::Stop;

@@ -50,6 +50,15 @@ impl WriterLock {
         Ok(WriterLock { _file: file })
     }
 
+    /// The process that writes the workspace now.
+    pub fn holder(storage: &Path) -> Option<u32> {
+        if !WriterLock::is_held(storage) {
+            return None;
+        }
+        let owner = std::fs::read_to_string(storage.join(FILE_NAME)).ok()?;
+        owner.lines().find_map(|line| line.strip_prefix("pid ")).and_then(|pid| pid.trim().parse().ok())
+    }
+
     /// True if some process, this one included, writes the workspace now.
     pub fn is_held(storage: &Path) -> bool {
         match File::open(storage.join(FILE_NAME)) {

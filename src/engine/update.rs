@@ -15,7 +15,7 @@ use pipeline::command::UpdateRequest;
 use pipeline::data_type::Field;
 use pipeline::definition::DatasetKind;
 use pipeline::event::{Details, FlowMetrics, Level, State as RunState};
-use pipeline::graph::{Dataset, DatasetId, ExternalId, FlowId, FlowKind};
+use pipeline::graph::{Dataset, DatasetId, ExternalId, FlowId, FlowKind, Graph};
 use pipeline::plan::{FlowAction, History, UpdatePlan, plan_update};
 use pipeline::report::{FlowOutcome, UpdateReport};
 use tokio::task::JoinSet;
@@ -41,6 +41,10 @@ use crate::table::{Commit, MetadataChange, SharedTable, Table, TableSpec};
 /// How often the numbers of running flows are reported.
 const METRICS_EVERY: Duration = Duration::from_millis(200);
 
+/// Table properties `flowbench.flow.<flow id> = <name>`: they tie the `txn` actions in the log to flows, so that
+/// a lost state.db can be rebuilt.
+pub(crate) const FLOW_PROPERTY: &str = "flowbench.flow.";
+
 /// The pause before the first retry; each further one is twice as long.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
 
@@ -57,6 +61,8 @@ pub(crate) struct Update {
     columns: Vec<Option<Columns>>,
     targets: HashMap<DatasetId, Target>,
     externals: HashMap<ExternalId, (SharedTable, i64)>,
+    /// As state.db has them.
+    flow_ids: HashMap<FlowId, String>,
     live: HashMap<FlowId, Arc<LiveMetrics>>,
     pub full_refreshes: FullRefreshes,
 }
@@ -242,6 +248,7 @@ impl Engine {
             columns: analysis.columns,
             targets: HashMap::new(),
             externals: HashMap::new(),
+            flow_ids: HashMap::new(),
             full_refreshes: FullRefreshes::default(),
         };
         update.open_externals()?;
@@ -349,11 +356,11 @@ impl Update {
                 Some(format!("remove it with: flowbench drop {inactive} --yes")),
             );
         }
-        let mut flow_ids = Vec::new();
         for id in graph.flow_ids() {
-            flow_ids.push(self.register_flow(id)?.flow_id);
+            let record = self.register_flow(id)?;
+            self.flow_ids.insert(id, record.flow_id);
         }
-        self.state.retire_flows_except(&flow_ids.iter().map(String::as_str).collect::<Vec<_>>())?;
+        self.state.retire_flows_except(&self.flow_ids.values().map(String::as_str).collect::<Vec<_>>())?;
         let datasets: BTreeSet<DatasetId> = self.running().map(|id| graph.flow(id).target).collect();
         for id in datasets {
             let dataset = graph.dataset(id);
@@ -411,7 +418,7 @@ impl Update {
             schema: Some(columns.schema()),
             partition_by: partition_by.clone(),
             comment: definition.comment.clone(),
-            properties: properties(dataset),
+            properties: properties(dataset, self.engine.graph(), &self.flow_ids),
         };
         let existing = self.engine.tables().get(&folder)?;
         // A materialized view is built anew at every refresh; a table that is not there yet has nothing to keep.
@@ -438,7 +445,7 @@ impl Update {
         if table.comment() != dataset.definition.comment.as_deref() {
             metadata.comment = Some(dataset.definition.comment.clone());
         }
-        let wanted = properties(dataset);
+        let wanted = properties(dataset, self.engine.graph(), &self.flow_ids);
         let present = table.properties();
         // What other programs and the format itself keep there stays.
         let is_ours = |key: &str| !key.starts_with("delta.") || wanted.contains_key(key);
@@ -469,8 +476,13 @@ impl Update {
 }
 
 /// The table's properties: the user's, and what Delta has no place for (architecture, CLUSTER BY and DEFAULT).
-fn properties(dataset: &Dataset) -> BTreeMap<String, String> {
+fn properties(dataset: &Dataset, graph: &Graph, flow_ids: &HashMap<FlowId, String>) -> BTreeMap<String, String> {
     let mut properties = dataset.definition.properties.clone();
+    for flow in &dataset.flows {
+        if let Some(id) = flow_ids.get(flow) {
+            properties.insert(format!("{FLOW_PROPERTY}{id}"), graph.flow(*flow).name.clone());
+        }
+    }
     let cluster_by: Vec<&str> = dataset.definition.cluster_by.iter().map(|column| column.value.as_str()).collect();
     if !cluster_by.is_empty() {
         properties.insert("flowbench.clusterBy".to_string(), cluster_by.join(","));

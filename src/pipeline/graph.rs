@@ -166,6 +166,16 @@ impl Graph {
         (builder.graph, builder.diagnostics)
     }
 
+    /// Resolves the inputs of a query that belongs to no flow, as if it stood in a file of the workspace.
+    pub fn resolve_query(&self, query: Query, settings: &Settings) -> (Reading, Vec<Diagnostic>) {
+        let scope = Scope { catalog: settings.catalog.clone(), schema: settings.schema.clone() };
+        let by_name = self.dataset_ids().map(|id| (self.dataset(id).name.key(), id)).collect();
+        let mut builder =
+            Builder { settings, graph: self.clone(), by_name, flow_names: HashMap::new(), diagnostics: Vec::new() };
+        let reading = builder.resolve(query, &scope);
+        (reading, builder.diagnostics)
+    }
+
     /// The dataset of this id.
     pub fn dataset(&self, id: DatasetId) -> &Dataset {
         &self.datasets[id.0]

@@ -41,8 +41,9 @@ pub(crate) async fn bring_up(run: &FlowRun<'_>, sources: &mut [OpenSource]) -> R
             Resume::StartFresh { next_batch } | Resume::Continue { next_batch } => return Ok(Some(next_batch)),
             Resume::Done => return Ok(None),
             Resume::MarkCommitted { batch } => {
-                let inputs = run.update.state.batch_inputs(&run.record.flow_id, run.generation, batch)?;
-                mark(run, batch, &FlowMetrics::default(), None, &inputs)?;
+                // How many rows it had is in the table's history, not here.
+                let version = run.target()?.table.lock().await.version();
+                mark(run, batch, &FlowMetrics::default(), Some(version))?;
             }
             Resume::ReplayBatch { batch } => replay(run, sources, batch).await?,
             Resume::ReplayAfter { after } => {
@@ -203,7 +204,7 @@ async fn write_and_commit(
         duration_ms: started.elapsed().as_millis() as u64,
         ..scanned
     };
-    mark(run, batch, &metrics, Some(version), inputs)
+    mark(run, batch, &metrics, Some(version))
 }
 
 /// The flow's query over one batch.
@@ -214,20 +215,15 @@ pub(crate) async fn plan(run: &FlowRun<'_>, inputs: &BatchInputs) -> Result<Logi
     planned.map_err(|diagnostics| Error::Invalid { diagnostics })
 }
 
-fn partitions(run: &FlowRun<'_>, inputs: &BatchInputs) -> usize {
+/// How many tasks a batch of this size is worth.
+pub(crate) fn partitions(run: &FlowRun<'_>, inputs: &BatchInputs) -> usize {
     /// A batch below this is one task and one file: two would cost more than they save.
     const BYTES_PER_TASK: u64 = 4 << 20;
     let most = run.flow.limits.threads.unwrap_or(usize::MAX).min(crate::session::partitions(&run.session)).max(1);
-    usize::try_from(inputs.bytes / BYTES_PER_TASK).unwrap_or(usize::MAX).clamp(1, most)
+    usize::try_from(inputs.work_bytes / BYTES_PER_TASK).unwrap_or(usize::MAX).clamp(1, most)
 }
 
-fn mark(
-    run: &FlowRun<'_>,
-    batch: i64,
-    metrics: &FlowMetrics,
-    version: Option<i64>,
-    _inputs: &[PlannedInput],
-) -> Result<()> {
+fn mark(run: &FlowRun<'_>, batch: i64, metrics: &FlowMetrics, version: Option<i64>) -> Result<()> {
     let completion = (run.flow.kind == FlowKind::Once).then(|| Completion {
         done_us: now_us(),
         update_id: Some(run.update.number),

@@ -10,7 +10,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
 use pipeline::event::{Details, FlowMetrics, Level};
 
 use super::FlowRun;
-use super::batch::plan;
+use super::batch::{partitions, plan};
 use super::inputs::{self, Content, OpenSource, batch_inputs};
 use super::live::scanned;
 use crate::clock::now_us;
@@ -59,8 +59,9 @@ pub(crate) async fn run(run: &FlowRun<'_>) -> Result<()> {
         partition_by: target.partition_by.clone(),
         options: WriterOptions::default(),
     };
+    let session = crate::session::with_partitions(&run.session, partitions(run, &batch_inputs));
     let files =
-        micro_batch::write(&run.session, &plan, &destination, &run.update.stop, &run.live.batch_rows, &run.during())
+        micro_batch::write(&session, &plan, &destination, &run.update.stop, &run.live.batch_rows, &run.during())
             .await?;
     run.live.batch_rows.store(0, Relaxed);
     let rows_out = files.iter().map(|file| file.rows).sum();

@@ -62,6 +62,8 @@ pub(crate) struct BatchInputs {
     pub bytes: u64,
     /// Rows of table files, from their statistics: scans of tables count nothing themselves.
     pub table_rows: u64,
+    /// Bytes that the query works through, tables read as a whole included: decides how many tasks pay.
+    pub work_bytes: u64,
 }
 
 impl BatchInputs {
@@ -247,7 +249,14 @@ pub(crate) fn are_known(sources: &[OpenSource]) -> bool {
 
 /// The tables for one batch: of the streams what `planned` says, of the rest all there is.
 pub(crate) async fn batch_inputs(sources: &[OpenSource], planned: &[PlannedInput]) -> Result<BatchInputs> {
-    let mut batch = BatchInputs { providers: HashMap::new(), counters: Vec::new(), files: 0, bytes: 0, table_rows: 0 };
+    let mut batch = BatchInputs {
+            providers: HashMap::new(),
+            counters: Vec::new(),
+            files: 0,
+            bytes: 0,
+            table_rows: 0,
+            work_bytes: 0,
+        };
     for source in sources {
         let plan = source.source_id.and_then(|id| planned.iter().find(|input| input.source_id == id));
         let provider = match &source.content {
@@ -282,6 +291,7 @@ pub(crate) async fn batch_inputs(sources: &[OpenSource], planned: &[PlannedInput
                             Some(text) => TableOffset::from_json(text)?.version - 1,
                             None => *up_to,
                         };
+                        batch.work_bytes += table.size_bytes();
                         table.provider(Some(version)).await?
                     }
                 }
@@ -294,6 +304,7 @@ pub(crate) async fn batch_inputs(sources: &[OpenSource], planned: &[PlannedInput
         };
         batch.providers.insert(source.span, provider);
     }
+    batch.work_bytes += batch.bytes;
     Ok(batch)
 }
 

@@ -6,7 +6,7 @@
 use std::fmt::Write;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringArray};
-use datafusion::arrow::datatypes::{DataType, Float32Type, Float64Type, TimestampMicrosecondType};
+use datafusion::arrow::datatypes::{DataType, Float32Type, Float64Type, TimeUnit, TimestampMicrosecondType};
 use datafusion::common::Result;
 
 use super::function::{Call, Definition, Param, Returns};
@@ -53,7 +53,7 @@ fn string(call: &Call) -> Result<ArrayRef> {
         return Ok(array.clone());
     }
     call.rows::<StringArray, _>(|row| {
-        if array.is_null(row) {
+        if array.is_null(row) || array.data_type() == &DataType::Null {
             return Ok(None);
         }
         let mut out = String::new();
@@ -64,7 +64,7 @@ fn string(call: &Call) -> Result<ArrayRef> {
 
 /// Writes a value as Spark's CAST to STRING does.
 fn write_value(array: &ArrayRef, row: usize, call: &Call, out: &mut String) -> Result<()> {
-    if array.is_null(row) {
+    if array.is_null(row) || array.data_type() == &DataType::Null {
         out.push_str("null");
         return Ok(());
     }
@@ -73,12 +73,11 @@ fn write_value(array: &ArrayRef, row: usize, call: &Call, out: &mut String) -> R
         DataType::Binary => out.push_str(&String::from_utf8_lossy(array.as_binary::<i32>().value(row))),
         DataType::Float64 => out.push_str(&double_text(array.as_primitive::<Float64Type>().value(row))),
         DataType::Float32 => out.push_str(&float_text(array.as_primitive::<Float32Type>().value(row))),
-        DataType::Timestamp(unit, zone) => {
+        DataType::Timestamp(_, zone) => {
             let micros = datafusion::arrow::compute::cast(
                 &array.slice(row, 1),
-                &DataType::Timestamp(datafusion::arrow::datatypes::TimeUnit::Microsecond, zone.clone()),
+                &DataType::Timestamp(TimeUnit::Microsecond, zone.clone()),
             )?;
-            debug_assert!(matches!(micros.data_type(), DataType::Timestamp(_, _)), "{unit:?}");
             let zone = if zone.is_some() { call.zone } else { chrono_tz::Tz::UTC };
             let wall = from_instant(micros.as_primitive::<TimestampMicrosecondType>().value(0), zone)?;
             out.push_str(&wall_text(wall));
@@ -181,10 +180,9 @@ fn timestamp(call: &Call, is_lenient: bool) -> Result<ArrayRef> {
 
 /// The call with its argument in one of the types that `moments` reads.
 fn as_moment<'a>(call: &'a Call) -> Result<Call<'a>> {
-    use datafusion::arrow::datatypes::TimeUnit::Microsecond;
     let to = match call.args[0].data_type() {
-        DataType::Timestamp(Microsecond, _) | DataType::Date32 | DataType::Utf8 => None,
-        DataType::Timestamp(_, zone) => Some(DataType::Timestamp(Microsecond, zone.clone())),
+        DataType::Timestamp(TimeUnit::Microsecond, _) | DataType::Date32 | DataType::Utf8 => None,
+        DataType::Timestamp(_, zone) => Some(DataType::Timestamp(TimeUnit::Microsecond, zone.clone())),
         DataType::Date64 => Some(DataType::Date32),
         DataType::Null => Some(DataType::Utf8),
         _ => None,

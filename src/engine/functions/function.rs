@@ -24,7 +24,6 @@ pub(super) enum Param {
     Double,
     /// DATE, TIMESTAMP, TIMESTAMP_NTZ or text: see `moments`.
     Moment,
-    Binary,
     Array,
     Map,
     /// Anything, unchanged.
@@ -38,8 +37,6 @@ pub(super) struct Definition {
     pub params: &'static [Param],
     /// How many of `params`, from the end, may be left out.
     pub optional: usize,
-    /// True: the last parameter may be repeated.
-    pub variadic: bool,
     pub returns: Returns,
     pub compute: fn(&Call) -> Result<ArrayRef>,
     /// `date_add(date, days)`.
@@ -58,7 +55,7 @@ impl Definition {
         description: &'static str,
     ) -> Definition {
         let aliases = &[];
-        Definition { name, aliases, params, optional: 0, variadic: false, returns, compute, signature, description }
+        Definition { name, aliases, params, optional: 0, returns, compute, signature, description }
     }
 
     /// Also called by these names.
@@ -70,12 +67,6 @@ impl Definition {
     /// The last `count` parameters may be left out.
     pub const fn optional(mut self, count: usize) -> Definition {
         self.optional = count;
-        self
-    }
-
-    /// The last parameter may be repeated.
-    pub const fn variadic(mut self) -> Definition {
-        self.variadic = true;
         self
     }
 }
@@ -91,7 +82,6 @@ pub(super) enum Returns {
     Date,
     Timestamp,
     TimestampNtz,
-    Binary,
     TextArray,
     /// From the arguments' types.
     From(fn(&[DataType]) -> Result<DataType>),
@@ -206,15 +196,14 @@ impl ScalarUDFImpl for Function {
             Returns::Date => DataType::Date32,
             Returns::Timestamp => timestamp(),
             Returns::TimestampNtz => timestamp_ntz(),
-            Returns::Binary => DataType::Binary,
             Returns::TextArray => list_of(DataType::Utf8),
             Returns::From(returns) => returns(args)?,
         })
     }
 
     fn coerce_types(&self, args: &[DataType]) -> Result<Vec<DataType>> {
-        let Definition { name, params, optional, variadic, signature, .. } = self.definition;
-        let (least, most) = (params.len() - optional, if *variadic { usize::MAX } else { params.len() });
+        let Definition { name, params, optional, signature, .. } = self.definition;
+        let (least, most) = (params.len() - optional, params.len());
         if args.len() < least || args.len() > most {
             return plan_err!("function '{name}' takes other arguments: `{signature}`");
         }
@@ -286,7 +275,6 @@ fn coerce(param: Param, arg: &DataType) -> Option<DataType> {
             _ if is_text => DataType::Utf8,
             _ => return None,
         },
-        Param::Binary if is_text || arg.is_binary() => DataType::Binary,
         Param::Array => match arg {
             DataType::List(_) => arg.clone(),
             DataType::LargeList(field) | DataType::ListView(field) | DataType::FixedSizeList(field, _) => {

@@ -17,14 +17,14 @@
 //! Not here: syntax (`crate::session`); aggregates that are only other spellings (`session::syntax`).
 
 mod casts;
-//TEMP mod collections;
+mod collections;
 mod dates;
 mod function;
-//TEMP mod json;
+mod json;
 mod moments;
-//TEMP mod numbers;
+mod numbers;
 mod patterns;
-//TEMP mod texts;
+mod texts;
 mod timestamps;
 
 use std::collections::{BTreeMap, HashMap};
@@ -42,7 +42,6 @@ use function::Function;
 pub(crate) fn register(state: &mut SessionState) -> Result<()> {
     let all = &*ALL;
     for (_, function) in &all.scalars {
-        // `json_get` and its kin come in under their names; their operators `->` and `?` are not Spark's.
         state.register_udf(Arc::clone(function))?;
     }
     for (_, function) in &all.aggregates {
@@ -206,6 +205,7 @@ static ALL: LazyLock<All> = LazyLock::new(|| {
             .filter(|f| !LEFT_OUT.contains(&f.name()))
             .map(|f| (DataFusionSpark, f)),
     );
+    // Without the operators `->` and `?` of that library, which are not Spark's.
     let json = [
         json_udfs::json_get_udf(),
         json_udfs::json_get_bool_udf(),
@@ -220,34 +220,34 @@ static ALL: LazyLock<All> = LazyLock::new(|| {
         json_udfs::json_object_keys_udf(),
     ];
     scalars.extend(json.into_iter().map(|f| (Json, f)));
+    // DataFusion's and datafusion-spark's functions under names that only Spark has.
+    for (name, alias) in SCALAR_ALIASES {
+        let known = scalars.iter().rev().find(|(_, function)| function.name() == *name);
+        let (source, function) = known.expect("aliases name functions that exist");
+        let renamed = function.as_ref().clone().with_aliases([*alias]);
+        scalars.push((*source, Arc::new(renamed)));
+    }
     let ours = [
         casts::FUNCTIONS,
-        //TEMP         collections::FUNCTIONS,
+        collections::FUNCTIONS,
         dates::FUNCTIONS,
-        //TEMP         json::FUNCTIONS,
-        //TEMP         numbers::FUNCTIONS,
-        //TEMP         texts::FUNCTIONS,
+        json::FUNCTIONS,
+        numbers::FUNCTIONS,
+        texts::FUNCTIONS,
         timestamps::FUNCTIONS,
     ];
     let ours = ours.into_iter().flatten().map(|f| Arc::new(ScalarUDF::new_from_impl(Function::new(f))));
     scalars.extend(ours.map(|f| (Flowbench, f)));
     scalars.push((Flowbench, Arc::new(ScalarUDF::new_from_impl(timestamps::Now::default()))));
-    //TEMP     scalars.push((Flowbench, Arc::new(ScalarUDF::new_from_impl(json::FromJson::default()))));
-    // DataFusion's and datafusion-spark's functions under names that only Spark has.
-    let by_name: HashMap<String, Arc<ScalarUDF>> = by_name(&scalars);
-    for (name, alias) in SCALAR_ALIASES {
-        let function = by_name.get(*name).expect("aliases name functions that exist");
-        let renamed = function.as_ref().clone().with_aliases([*alias]);
-        scalars.push((Flowbench, Arc::new(renamed)));
-    }
+    scalars.push((Flowbench, Arc::new(ScalarUDF::new_from_impl(json::FromJson::default()))));
 
     let mut aggregates: Vec<Sourced<AggregateUDF>> = Vec::new();
     aggregates.extend(SessionStateDefaults::default_aggregate_functions().into_iter().map(|f| (DataFusion, f)));
     aggregates.extend(datafusion_spark::all_default_aggregate_functions().into_iter().map(|f| (DataFusionSpark, f)));
     for (name, alias) in AGGREGATE_ALIASES {
-        let function = aggregates.iter().rev().find(|(_, f)| f.name() == *name).map(|(_, f)| Arc::clone(f));
-        let function = function.expect("aliases name functions that exist");
-        aggregates.push((Flowbench, Arc::new(function.as_ref().clone().with_aliases([*alias]))));
+        let known = aggregates.iter().rev().find(|(_, function)| function.name() == *name);
+        let (source, function) = known.expect("aliases name functions that exist");
+        aggregates.push((*source, Arc::new(function.as_ref().clone().with_aliases([*alias]))));
     }
 
     let windows = SessionStateDefaults::default_window_functions().into_iter().map(|f| (DataFusion, f)).collect();
@@ -278,11 +278,22 @@ const SCALAR_ALIASES: &[(&str, &str)] = &[
     ("regexp_like", "regexp"),
     ("ends_with", "endswith"),
     ("starts_with", "startswith"),
-    ("array_max", "array_max"),
+    ("strpos", "instr"),
+    ("substr_index", "substring_index"),
+    ("generate_series", "sequence"),
+    ("format_string", "printf"),
+    ("lower", "lcase"),
+    ("upper", "ucase"),
+    ("length", "len"),
+    ("if", "iff"),
+    ("sha1", "sha"),
+    ("signum", "sign"),
+    ("substring", "substr"),
+    ("array_remove_all", "array_remove"),
 ];
 
 const AGGREGATE_ALIASES: &[(&str, &str)] =
-    &[("approx_distinct", "approx_count_distinct"), ("bool_and", "every"), ("bool_or", "some"), ("bool_or", "any")];
+    &[("approx_distinct", "approx_count_distinct"), ("bool_and", "every"), ("bool_or", "some"), ("var", "variance")];
 
 #[cfg(test)]
 mod tests;

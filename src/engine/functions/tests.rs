@@ -1,11 +1,11 @@
 //! Runs the tables of cases in `tests/functions`, and names what replaces what.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use datafusion::arrow::array::AsArray;
 use datafusion::prelude::SessionContext;
 
-use super::*;
+use super::{FunctionKind, FunctionSource, list};
 use crate::session::{flow_session, plan, tests::session_in};
 
 /// The one value of the expression as text; `error: …` if it fails.
@@ -52,4 +52,41 @@ macro_rules! cases {
     };
 }
 
+cases!(casts_and_operators_mean_what_spark_means, "operators.cases", "UTC");
+cases!(collections_mean_what_spark_means, "collections.cases", "UTC");
+cases!(json_means_what_spark_means, "json.cases", "UTC");
+cases!(texts_and_numbers_mean_what_spark_means, "texts.cases", "UTC");
+cases!(dates_follow_the_sessions_time_zone, "zones.cases", "America/Los_Angeles");
 cases!(dates_mean_what_spark_means, "dates.cases", "UTC");
+
+/// A function of ours or of Spark's that replaces another is named here, so that a new version of a library
+/// can't change a function unseen.
+#[test]
+fn replaced_functions_are_known() {
+    let mut seen: BTreeMap<String, String> = BTreeMap::new();
+    let mut replaced = BTreeSet::new();
+    for (source, function) in &super::ALL.scalars {
+        for name in std::iter::once(function.name()).chain(function.aliases().iter().map(String::as_str)) {
+            let meant = format!("{} of {source:?}", function.name());
+            if let Some(earlier) = seen.insert(name.to_string(), meant.clone())
+                && earlier != meant
+            {
+                replaced.insert(format!("{name}: {earlier} -> {meant}"));
+            }
+        }
+    }
+    let found = replaced.into_iter().collect::<Vec<_>>().join("\n");
+    let expected = include_str!("../../../tests/functions/replaced.txt");
+    assert_eq!(found.trim(), expected.trim(), "tests/functions/replaced.txt is out of date:\n{found}\n---");
+}
+
+#[test]
+fn list_names_each_function_once() {
+    let functions = list();
+    let names: BTreeSet<_> = functions.iter().map(|info| (&info.name, info.kind)).collect();
+    assert_eq!(names.len(), functions.len());
+    let year = functions.iter().find(|info| info.name == "year").unwrap();
+    assert_eq!((year.kind, year.source), (FunctionKind::Scalar, FunctionSource::Flowbench));
+    assert!(functions.iter().any(|info| info.name == "sum" && info.kind == FunctionKind::Aggregate));
+    assert!(functions.len() > 300, "{}", functions.len());
+}

@@ -110,7 +110,26 @@ impl Places<'_> {
         }
         let at = |line, column| offset_of(self.0, line as usize, column as usize);
         let start = at(span.start.line, span.start.column);
-        Some(start..at(span.end.line, span.end.column).max(start))
+        let end = at(span.end.line, span.end.column).max(start);
+        Some(start..self.close(start, end))
+    }
+
+    /// sqlparser ends a call before its closing parenthesis; this is the end behind it.
+    fn close(&self, start: usize, end: usize) -> usize {
+        let open = |text: &str| text.matches('(').count() as isize - text.matches(')').count() as isize;
+        let mut depth = self.0.get(start..end).map_or(0, open);
+        let mut closed = end;
+        for (i, c) in self.0.get(end..).unwrap_or_default().char_indices() {
+            match c {
+                _ if depth <= 0 => break,
+                '(' => depth += 1,
+                ')' => depth -= 1,
+                _ => {}
+            }
+            closed = end + i + c.len_utf8();
+        }
+        // Parentheses in strings may not balance.
+        if depth <= 0 { closed } else { end }
     }
 
     /// The first word of the text that is `name`.
@@ -262,8 +281,10 @@ impl Planner<'_> {
         if matches!(error.kind, PlanErrorKind::UnknownFunction { .. })
             && let Some(span) = leaf.span
         {
-            let whole =
-                spelling::compound_expressions(statement).into_iter().find(|expression| expression.start == span.start);
+            let whole = spelling::compound_expressions(statement)
+                .into_iter()
+                .map(|expression| expression.span)
+                .find(|expression| expression.start == span.start);
             if let Some(whole) = whole {
                 spelling::blank_expression(statement, whole);
                 return Mended::Blanked(error);
@@ -320,7 +341,12 @@ impl Planner<'_> {
     /// Finds the smallest expression without which the query doesn't fail in this way.
     async fn locate(&self, statement: &Statement, failure: &DataFusionError) -> Option<Range<usize>> {
         let failed_with = failure.to_string();
-        for span in spelling::compound_expressions(&mut statement.clone()) {
+        let is_of_operation = failed_with.contains("arithmetic expression") || failed_with.contains("comparison");
+        for expression in spelling::compound_expressions(&mut statement.clone()) {
+            if is_of_operation && !expression.is_operation {
+                continue;
+            }
+            let span = expression.span;
             let mut without = statement.clone();
             spelling::blank_expression(&mut without, span);
             let is_culprit = match self.attempt(&without).await {
@@ -442,4 +468,174 @@ fn lower_first(text: &str) -> String {
 
 fn other(message: String) -> PlanError {
     PlanError { kind: PlanErrorKind::Other, message, range: None, help: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::arrow::array::{Int32Array, RecordBatch, StringArray};
+    use datafusion::arrow::datatypes::{DataType, Field, Schema};
+    use datafusion::arrow::util::pretty::pretty_format_batches;
+    use datafusion::datasource::MemTable;
+
+    use super::*;
+    use crate::session::tests::session_in;
+
+    /// `t(id INT, eventTime STRING, tags ARRAY<STRING>, pos STRUCT<lat: INT>)`, `u(id INT, name STRING)`.
+    fn inputs() -> Vec<(String, Arc<dyn TableProvider>)> {
+        let t = Schema::new(vec![
+            Field::new("id", DataType::Int32, true),
+            Field::new("eventTime", DataType::Utf8, true),
+            Field::new("raw", DataType::Utf8, true),
+        ]);
+        let t_rows = RecordBatch::try_new(
+            Arc::new(t.clone()),
+            vec![
+                Arc::new(Int32Array::from(vec![1, 2, 2])),
+                Arc::new(StringArray::from(vec!["2024-05-01 10:00:00", "2025-05-01 10:00:00", "2025-06-01 10:00:00"])),
+                Arc::new(StringArray::from(vec![r#"{"a":{"b":1}}"#, r#"{"a":{"b":2}}"#, r#"{"a":{}}"#])),
+            ],
+        );
+        let u = Schema::new(vec![Field::new("ID", DataType::Int32, true), Field::new("name", DataType::Utf8, true)]);
+        let u_rows = RecordBatch::try_new(
+            Arc::new(u.clone()),
+            vec![Arc::new(Int32Array::from(vec![1, 2])), Arc::new(StringArray::from(vec!["one", "two"]))],
+        );
+        let table = |schema, rows| MemTable::try_new(Arc::new(schema), vec![vec![rows]]).unwrap();
+        vec![
+            ("t".into(), Arc::new(table(t, t_rows.unwrap())) as Arc<dyn TableProvider>),
+            ("__input_0".into(), Arc::new(table(u, u_rows.unwrap()))),
+        ]
+    }
+
+    async fn run(sql: &str) -> String {
+        let session = session_in("UTC");
+        let plan = match plan(&session, sql, inputs()).await {
+            Ok(plan) => plan,
+            Err(errors) => return format!("{errors:?}"),
+        };
+        let frame = session.execute_logical_plan(plan).await.unwrap();
+        match frame.collect().await {
+            Ok(batches) => {
+                let table = pretty_format_batches(&batches).unwrap().to_string();
+                let rows = table.lines().filter(|line| !line.starts_with('+'));
+                let cells =
+                    rows.map(|row| row.trim_matches('|').split('|').map(str::trim).collect::<Vec<_>>().join(","));
+                cells.collect::<Vec<_>>().join("\n")
+            }
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[tokio::test]
+    async fn statements_mean_what_spark_means() {
+        let cases = [
+            // Names without regard to case; the output is spelled as the query spells it.
+            ("SELECT ID FROM T WHERE EVENTTIME LIKE '2024%'", "ID\n1"),
+            ("SELECT * EXCEPT (RAW) FROM t WHERE id = 1", "id,eventTime\n1,2024-05-01 10:00:00"),
+            ("SELECT x.Id FROM t AS X WHERE X.ID = 1", "Id\n1"),
+            ("SELECT `EventTime` FROM t WHERE id = 1", "EventTime\n2024-05-01 10:00:00"),
+            ("WITH Cte AS (SELECT id AS Total FROM t) SELECT max(TOTAL) AS m FROM CTE", "m\n2"),
+            ("SELECT id AS Key, count(*) AS n FROM t GROUP BY KEY ORDER BY key", "Key,n\n1,1\n2,2"),
+            ("SELECT t.id, Name FROM t JOIN __input_0 u ON T.id = U.id WHERE u.NAME = 'one'", "id,Name\n1,one"),
+            ("SELECT t.ID, u.name FROM t, __input_0 AS u WHERE t.id = u.id AND u.id = 1", "ID,name\n1,one"),
+            // Statement features.
+            ("SELECT id, count(*) AS n FROM t GROUP BY ALL ORDER BY id", "id,n\n1,1\n2,2"),
+            (
+                "SELECT id, eventTime FROM t QUALIFY row_number() OVER (PARTITION BY id ORDER BY eventTime DESC) = 1 ORDER BY id",
+                "id,eventTime\n1,2024-05-01 10:00:00\n2,2025-06-01 10:00:00",
+            ),
+            ("SELECT count(*) AS n FROM t WHERE year(eventTime) >= '2025'", "n\n2"),
+            (
+                "SELECT count(*) AS n FROM t WHERE eventTime::timestamp + INTERVAL 1 HOUR > \"2025-05-01 10:30:00\"",
+                "n\n2",
+            ),
+            ("SELECT id <=> NULL AS same FROM t LIMIT 1", "same\nfalse"),
+            ("SELECT raw:a.b FROM t WHERE id = 1", "b\n1"),
+            ("SELECT raw:a.b::int + 1 AS x FROM t WHERE id = 1", "x\n2"),
+            ("SELECT s.Lat FROM (SELECT named_struct('lat', 5) AS s FROM t LIMIT 1)", "Lat\n5"),
+            ("SELECT m.k AS v FROM (SELECT map('k', 7) AS m FROM t LIMIT 1)", "v\n7"),
+            ("SELECT year(eventTime) FROM t WHERE id = 1", "year(eventTime)\n2024"),
+            ("SELECT id + 1 FROM t WHERE id = 1", "id + 1\n2"),
+            // Generators.
+            ("SELECT id, explode(array(10, 20)) AS x FROM t WHERE id = 1", "id,x\n1,10\n1,20"),
+            ("SELECT explode(array(1, 2)) FROM t WHERE id = 1", "col\n1\n2"),
+            ("SELECT explode(map('a', 1, 'b', 2)) AS (k, v) FROM t WHERE id = 1", "k,v\na,1\nb,2"),
+            ("SELECT posexplode(array('x', 'y')) FROM t WHERE id = 1", "pos,col\n0,x\n1,y"),
+            ("SELECT id, explode(split('', 'x')) AS x FROM t WHERE id = 9", ""),
+            ("SELECT id, explode_outer(filter(array(1), x -> x > 5)) AS x FROM t WHERE id = 1", "id,x\n1,"),
+            ("SELECT count(*) AS n FROM (SELECT explode(filter(array(1), x -> x > 5)) AS x FROM t)", "n\n0"),
+            // Aggregates.
+            ("SELECT count_if(id = 2) AS n FROM t", "n\n2"),
+            ("SELECT max_by(eventTime, id) = min_by(eventTime, id) AS same FROM t WHERE id = 1", "same\ntrue"),
+            ("SELECT min_by(id, eventTime) AS x FROM t", "x\n1"),
+            ("SELECT first(id) AS f, any_value(id, true) AS a FROM t WHERE id = 1", "f,a\n1,1"),
+            ("SELECT percentile(id, 0.5) AS p, median(id) AS m FROM t", "p,m\n2.0,2.0"),
+            ("SELECT approx_count_distinct(id) AS n FROM t", "n\n2"),
+            ("SELECT every(id > 0) AS e, some(id > 1) AS s, bool_and(id > 1) AS b FROM t", "e,s,b\ntrue,true,false"),
+            ("SELECT sort_array(collect_set(id)) AS s, size(collect_list(id)) AS n FROM t", "s,n\n[1, 2],3"),
+            (
+                "SELECT sum(id) AS s, avg(id) AS a, min(id) AS i, max(id) AS x FROM t",
+                "s,a,i,x\n5,1.6666666666666667,1,2",
+            ),
+            ("SELECT sum(id) FILTER (WHERE id > 1) AS s FROM t", "s\n4"),
+            ("SELECT col1 FROM VALUES (1), (2) AS v(col1) ORDER BY col1 DESC", "col1\n2\n1"),
+            ("SELECT x FROM (SELECT CAST(NULL AS INT) AS x UNION ALL SELECT 1) ORDER BY x", "x\n\n1"),
+        ];
+        let mut wrong = Vec::new();
+        for (sql, expected) in cases {
+            let found = run(sql).await;
+            if found != expected {
+                wrong.push(format!("{sql}\n  expected {expected:?}\n  found    {found:?}"));
+            }
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+
+    #[tokio::test]
+    async fn errors_point_at_the_text() {
+        let session = session_in("UTC");
+        // The query, and for each error its code, the text pointed at, and a word of its message or help.
+        let cases: &[(&str, &[(&str, &str, &str)])] = &[
+            ("SELECT evntTime, id FROM t", &[("unknown-column", "evntTime", "eventTime")]),
+            (
+                "SELECT nope, id,\n  t.zilch FROM t WHERE missing > 1",
+                &[
+                    ("unknown-column", "nope", "id"),
+                    ("unknown-column", "missing", ""),
+                    ("unknown-column", "t.zilch", ""),
+                ],
+            ),
+            ("SELECT yeer(eventTime) FROM t", &[("unknown-function", "yeer", "year")]),
+            ("SELECT id FROM elsewhere", &[("unknown-table", "elsewhere", "elsewhere")]),
+            ("SELECT id FROM t WHERE", &[("sql-syntax", "", "")]),
+            ("SELECT id FROM t, __input_0 u WHERE name = 'x' AND ID = 1", &[]),
+            ("SELECT id, make_date(id, 1) AS d FROM t", &[("type-mismatch", "make_date", "arguments")]),
+            ("SELECT id FROM t WHERE array(1) + 1 > 2", &[("type-mismatch", "array(1) + 1", "")]),
+            (
+                "SELECT id FROM t LATERAL VIEW explode(array(1)) x AS y",
+                &[("unsupported-sql", "explode", "select list")],
+            ),
+            ("SELECT rand() FROM t", &[("unsupported-sql", "rand", "")]),
+        ];
+        let mut wrong = Vec::new();
+        for (sql, expected) in cases {
+            let errors = plan(&session, sql, inputs()).await.err().unwrap_or_default();
+            let found: Vec<_> = errors
+                .iter()
+                .map(|error| {
+                    let place = error.range.clone().and_then(|range| sql.get(range)).unwrap_or("");
+                    (error.kind.code().0, place, format!("{} / {}", error.message, error.help.as_deref().unwrap_or("")))
+                })
+                .collect();
+            let is_right = expected.is_empty()
+                || (found.len() == expected.len()
+                    && expected.iter().all(|(code, place, word)| {
+                        found.iter().any(|(c, p, text)| c == code && p.starts_with(place) && text.contains(word))
+                    }));
+            if !is_right {
+                wrong.push(format!("{sql}\n  expected {expected:?}\n  found    {found:?}"));
+            }
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
 }

@@ -285,25 +285,34 @@ fn respell(parts: &mut [Ident], columns: &[Column]) -> bool {
     false
 }
 
-/// All expressions that are more than a name or a constant, by place, the smallest first.
-pub(super) fn compound_expressions(statement: &mut Statement) -> Vec<Span> {
+/// An expression that is more than a name or a constant.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Compound {
+    pub span: Span,
+    /// `a + b`, `a LIKE b`, …: not a call.
+    pub is_operation: bool,
+}
+
+/// All such expressions, the smallest first.
+pub(super) fn compound_expressions(statement: &mut Statement) -> Vec<Compound> {
     #[derive(Default)]
-    struct Spans(Vec<(usize, Span)>);
-    impl VisitorMut for Spans {
+    struct Compounds(Vec<(usize, Compound)>);
+    impl VisitorMut for Compounds {
         type Break = std::convert::Infallible;
         fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Self::Break> {
             let span = expr.span();
             let is_leaf = matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Value(_));
+            let is_operation = !matches!(expr, Expr::Function(_) | Expr::Cast { .. });
             if !is_leaf && span.start.line > 0 {
-                self.0.push((expr.to_string().len(), span));
+                self.0.push((expr.to_string().len(), Compound { span, is_operation }));
             }
             ControlFlow::Continue(())
         }
     }
-    let mut spans = Spans::default();
-    let ControlFlow::Continue(()) = statement.visit(&mut spans);
-    spans.0.sort_by_key(|(length, _)| *length);
-    spans.0.into_iter().map(|(_, span)| span).collect()
+    let mut compounds = Compounds::default();
+    let ControlFlow::Continue(()) = statement.visit(&mut compounds);
+    compounds.0.sort_by_key(|(length, _)| *length);
+    compounds.0.into_iter().map(|(_, compound)| compound).collect()
 }
 
 /// Replaces the largest expression at `span` by NULL.

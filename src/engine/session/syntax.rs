@@ -8,15 +8,15 @@ use std::ops::{ControlFlow, Range};
 
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CaseWhen, CastKind, DataType, DuplicateTreatment, ExactNumberInfo, Expr, Function, FunctionArg,
-    FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident, NullTreatment, ObjectName,
-    ObjectNamePart, OrderByExpr, OrderByOptions, Select, SelectItem, Spanned, Statement, UnaryOperator, Value,
-    VisitMut, VisitorMut,
+    AccessExpr, BinaryOperator, CaseWhen, CastKind, DataType, DuplicateTreatment, ExactNumberInfo, Expr, Function,
+    FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident,
+    NullTreatment, ObjectName, ObjectNamePart, OrderByExpr, OrderByOptions, Select, SelectItem, Spanned, Statement,
+    UnaryOperator, Value, VisitMut, VisitorMut,
 };
 use datafusion::sql::sqlparser::dialect::{DatabricksDialect, Dialect, SparkSqlDialect};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
-use datafusion::sql::sqlparser::tokenizer::Span;
+use datafusion::sql::sqlparser::tokenizer::{Span, Token};
 
 use super::plan::{Places, PlanError, PlanErrorKind};
 
@@ -97,6 +97,23 @@ impl Dialect for SparkDialect {
     }
 }
 
+/// Reads a type (`ARRAY<STRING>`) or the fields of a struct (`a INT, b STRING`) as Spark's DDL has them.
+///
+/// # Errors
+/// Text that is neither.
+pub(crate) fn parse_data_type(ddl: &str) -> datafusion::error::Result<datafusion::arrow::datatypes::DataType> {
+    let parse = |text: &str| {
+        let mut parser = Parser::new(&SparkDialect).try_with_sql(text).ok()?;
+        let parsed = parser.parse_data_type().ok()?;
+        (parser.peek_token_ref().token == Token::EOF).then_some(parsed)
+    };
+    // `a INT` parses as the unknown type `a` followed by something.
+    match parse(ddl).or_else(|| parse(&format!("STRUCT<{ddl}>"))) {
+        Some(parsed) => super::types::required(&parsed),
+        None => datafusion::common::plan_err!("cannot read the schema `{ddl}` (PARSE_SYNTAX_ERROR)"),
+    }
+}
+
 /// Rewrites `statement` in place and returns what can't be run at all.
 pub(super) fn rewrite(statement: &mut Statement, relations: &[String], places: &Places) -> Vec<PlanError> {
     let mut rewriter = Rewriter { relations, places, errors: Vec::new() };
@@ -115,7 +132,7 @@ impl VisitorMut for Rewriter<'_> {
     type Break = std::convert::Infallible;
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Self::Break> {
-        for view in &select.lateral_views {
+        for view in std::mem::take(&mut select.lateral_views) {
             let range = self.places.range(view.lateral_view.span());
             self.refuse(
                 range,
@@ -263,11 +280,22 @@ impl Rewriter<'_> {
                     *expr = cast(Expr::Value(text.with_span(value.span)), DataType::Double(ExactNumberInfo::None));
                 }
             }
-            Expr::RLike { negated, expr: text, pattern, .. } => {
-                let matched = call("regexp_like", vec![(**text).clone(), (**pattern).clone()]);
+            // `f(x).field`: the planner wants the field's name as text.
+            Expr::CompoundFieldAccess { access_chain, .. } => {
+                for access in access_chain {
+                    if let AccessExpr::Dot(field) = access
+                        && let Expr::Identifier(name) = field
+                    {
+                        *field = text(&name.value);
+                    }
+                }
+            }
+            Expr::UnaryOp { op: op @ UnaryOperator::BangNot, .. } => *op = UnaryOperator::Not,
+            Expr::RLike { negated, expr: value, pattern, .. } => {
+                let matched = call("regexp_like", vec![(**value).clone(), (**pattern).clone()]);
                 *expr = if *negated { not(matched) } else { matched };
             }
-            Expr::Like { negated, any: true, expr: text, pattern, escape_char } => {
+            Expr::Like { negated, any: true, expr: value, pattern, escape_char } => {
                 let patterns = match &**pattern {
                     Expr::Tuple(patterns) => patterns.clone(),
                     Expr::Nested(pattern) => vec![(**pattern).clone()],
@@ -278,7 +306,7 @@ impl Rewriter<'_> {
                     .map(|pattern| Expr::Like {
                         negated: false,
                         any: false,
-                        expr: text.clone(),
+                        expr: value.clone(),
                         pattern: Box::new(pattern),
                         escape_char: escape_char.clone(),
                     })
@@ -384,6 +412,17 @@ impl Rewriter<'_> {
             ("float", [value]) => return Some(cast(value.clone(), DataType::Float(ExactNumberInfo::None))),
             ("boolean", [value]) => return Some(cast(value.clone(), DataType::Boolean)),
             ("binary", [value]) => return Some(cast(value.clone(), DataType::Binary(None))),
+            // Spark has the array first.
+            ("array_prepend", [array, element]) => {
+                list.args = vec![argument(element.clone()), argument(array.clone())];
+            }
+            // Theirs take INT only, and DataFusion's whole numbers are BIGINT.
+            ("space" | "factorial", [number]) => {
+                list.args = vec![argument(cast(number.clone(), DataType::Int(None)))];
+            }
+            ("unix_timestamp", []) => list.args = vec![argument(call("now", vec![]))],
+            ("isnull", [value]) => return Some(Expr::IsNull(Box::new(value.clone()))),
+            ("isnotnull", [value]) => return Some(Expr::IsNotNull(Box::new(value.clone()))),
             ("explode" | "explode_outer" | "posexplode" | "posexplode_outer", _) => {
                 let range = self.places.range(span);
                 let message = format!("`{name}` is only allowed as a column of the select list");

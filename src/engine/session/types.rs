@@ -66,7 +66,7 @@ fn arrow_type(sql_type: &SqlType) -> Result<Option<DataType>> {
 }
 
 /// A type inside another, where DataFusion can't be asked.
-fn required(sql_type: &SqlType) -> Result<DataType> {
+pub(super) fn required(sql_type: &SqlType) -> Result<DataType> {
     if let Some(data_type) = arrow_type(sql_type)? {
         return Ok(data_type);
     }

@@ -240,6 +240,14 @@ impl Table {
         self.state.files.values().map(|file| if file.deletion_vector.is_some() { None } else { file.rows() }).sum()
     }
 
+    /// Data files of the current version that are not on disk.
+    pub fn missing_files(&self) -> Result<Vec<String>> {
+        let is_missing = |path: &&String| {
+            action::decode_path(&self.dir, path).is_some_and(|file| matches!(file.try_exists(), Ok(false)))
+        };
+        Ok(self.state.files.keys().filter(is_missing).cloned().collect())
+    }
+
     /// A writer of data files for this table; see `DataWriter::new`.
     pub fn writer(&self, options: WriterOptions) -> Result<DataWriter> {
         DataWriter::new(&self.dir, None, self.schema(), self.partition_by(), options)

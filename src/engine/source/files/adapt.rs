@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, StringArray, StructArray, new_null_array};
 use arrow::compute::{CastOptions, cast_with_options};
-use arrow::datatypes::{DataType as ArrowType, Field, FieldRef, Fields};
+use arrow::datatypes::{DataType as ArrowType, FieldRef, Fields};
 use arrow::record_batch::RecordBatch;
 use pipeline::data_type::DataType;
 
@@ -146,10 +146,7 @@ fn convert_struct<'a>(
         let path: Vec<&str> = path.iter().copied().chain([field.name().as_str()]).collect();
         rescue_all(array.column(index), &path, rescue);
     }
-    let nullable = to.iter().map(|field| Arc::new(field.as_ref().clone().with_nullable(true))).collect::<Fields>();
-    let is_strict = to.iter().any(|field| !field.is_nullable());
-    let fields = if is_strict { nullable } else { to.clone() };
-    let adapted = StructArray::try_new_with_length(fields, columns, array.nulls().cloned(), array.len());
+    let adapted = StructArray::try_new_with_length(to.clone(), columns, array.nulls().cloned(), array.len());
     Ok(Arc::new(adapted.map_err(cast_failed)?))
 }
 
@@ -190,9 +187,4 @@ fn fit(from: &ArrowType, to: &ArrowType) -> Fit {
 /// Inside arrays and maps there is no place to rescue one value from, so only casts without loss are done there.
 fn is_always_cast(from: &DataType, to: &DataType) -> bool {
     crate::data_type::merge_types(from, to).as_ref() == Some(to)
-}
-
-/// Returns the field with every part nullable: files may lack what the schema demands, and the table checks that.
-pub fn nullable(field: &FieldRef) -> FieldRef {
-    if field.is_nullable() { field.clone() } else { Arc::new(Field::clone(field).with_nullable(true)) }
 }

@@ -26,7 +26,7 @@ mod split;
 mod read;
 mod rescue;
 mod adapt;
-mod json;
+pub mod json;
 mod read_json;
 mod csv;
 mod parquet;

@@ -29,7 +29,8 @@ use pipeline::read_files::{FileFormat, ReadFiles, SchemaEvolutionMode};
 use serde_json::{Map, Value};
 use tokio::sync::mpsc::Sender;
 
-use super::adapt::{Names, nullable};
+use super::adapt::Names;
+use super::json::nullable;
 use super::list::FileEntry;
 use super::schema::{Role, SourceSchema};
 use super::split::{Part, split};
@@ -525,11 +526,5 @@ impl ExecutionPlan for FilesExec {
             result => Ok(result?),
         });
         Ok(builder.build())
-    }
-}
-
-impl From<Error> for DataFusionError {
-    fn from(error: Error) -> DataFusionError {
-        DataFusionError::External(Box::new(error))
     }
 }

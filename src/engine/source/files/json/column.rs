@@ -318,7 +318,7 @@ fn map_entry_fields(value: &FieldRef) -> Fields {
 }
 
 fn map_entries_field(fields: Fields) -> FieldRef {
-    Arc::new(Field::new("entries", DataType::Struct(fields), false))
+    Arc::new(Field::new("key_value", DataType::Struct(fields), false))
 }
 
 fn starting_ends(rows: usize) -> Vec<i32> {

@@ -32,6 +32,7 @@ mod value;
 #[cfg(test)]
 mod tests;
 
+pub use column::nullable;
 pub use decode::{DecodeStats, DecodedBatch, Decoder, DecoderConfig};
 pub use infer::{Inference, InferenceConfig};
 pub use records::{split_records, whole_records};

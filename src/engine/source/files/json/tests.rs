@@ -27,7 +27,7 @@ fn object(fields: Vec<Field>) -> DataType {
 
 fn map(value: DataType) -> DataType {
     let entries = object(vec![Field::new("key", DataType::Utf8, false), field("value", value)]);
-    DataType::Map(Arc::new(Field::new("entries", entries, false)), false)
+    DataType::Map(Arc::new(Field::new("key_value", entries, false)), false)
 }
 
 fn timestamp() -> DataType {

@@ -1,0 +1,280 @@
+//! Looks for what is not as it should be in the storage folder, and mends what can be mended without guessing.
+
+use std::path::PathBuf;
+
+use pipeline::definition::DatasetKind;
+use pipeline::graph::{FlowId, FlowKind};
+use pipeline::report::{DoctorReport, Finding};
+
+use crate::clock::{iso, now_us};
+use crate::engine::{Engine, table_path};
+use crate::error::{Error, Result};
+use crate::full_refresh;
+use crate::lock::WriterLock;
+use crate::state::{Access, Completion, ImportCheckpoint, NewDataset, NewFlow, State};
+use crate::table::Table;
+use crate::update::FLOW_PROPERTY;
+
+impl Engine {
+    /// Checks state.db, the tables and how they fit; with `repair` mends what is safe to mend.
+    pub async fn doctor(&self, repair: bool) -> Result<DoctorReport> {
+        let mut findings = Vec::new();
+        let tables = self.stored_tables(&mut findings)?;
+        if !State::exists(self.storage()) {
+            if tables.is_empty() {
+                return Ok(DoctorReport { findings });
+            }
+            self.lost_state(&tables, repair, &mut findings).await?;
+            return Ok(DoctorReport { findings });
+        }
+        let access = if repair { Access::Rebuild } else { Access::ReadOnly };
+        let _lock = match repair {
+            true => Some(WriterLock::acquire(self.storage(), "doctor", &iso(now_us()))?),
+            false => None,
+        };
+        let state = match State::open(self.storage(), access) {
+            Ok(state) => std::sync::Arc::new(state),
+            Err(error) => {
+                findings.push(Finding {
+                    code: error.code().to_string(),
+                    message: error.to_string(),
+                    help: error.help().or_else(|| {
+                        Some("move state.db away and run `flowbench doctor --repair` to rebuild it from the tables".into())
+                    }),
+                    is_mended: false,
+                });
+                return Ok(DoctorReport { findings });
+            }
+        };
+        for problem in state.check()? {
+            findings.push(finding("state-damaged", problem, "put a copy of state.db back"));
+        }
+        self.leftovers(&state, repair, &mut findings).await?;
+        self.unknown_tables(&state, &tables, &mut findings)?;
+        if repair {
+            self.remove_orphans(&tables, &mut findings).await?;
+        }
+        Ok(DoctorReport { findings })
+    }
+
+    /// Every table below the storage folder; those that can't be read are findings.
+    fn stored_tables(&self, findings: &mut Vec<Finding>) -> Result<Vec<(PathBuf, Table)>> {
+        let mut tables = Vec::new();
+        let mut open = vec![self.storage().join("tables")];
+        while let Some(folder) = open.pop() {
+            let entries = match std::fs::read_dir(&folder) {
+                Ok(entries) => entries,
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(Error::io("read folder", &folder, error)),
+            };
+            let entries: std::io::Result<Vec<_>> = entries.collect();
+            for entry in entries.map_err(|e| Error::io("read folder", &folder, e))? {
+                let path = entry.path();
+                if !path.is_dir() {
+                    continue;
+                }
+                if !path.join("_delta_log").is_dir() {
+                    open.push(path);
+                    continue;
+                }
+                match Table::open(&path) {
+                    Ok(Some(table)) => {
+                        self.check_files_of(&table, findings)?;
+                        tables.push((path, table));
+                    }
+                    Ok(None) => {}
+                    Err(error) => findings.push(finding(
+                        error.code(),
+                        error.to_string(),
+                        "restore the folder from a copy, or remove it and run --full-refresh",
+                    )),
+                }
+            }
+        }
+        tables.sort_by(|a, b| a.0.cmp(&b.0));
+        Ok(tables)
+    }
+
+    fn check_files_of(&self, table: &Table, findings: &mut Vec<Finding>) -> Result<()> {
+        let missing = table.missing_files()?;
+        if !missing.is_empty() {
+            findings.push(finding(
+                "data-file-missing",
+                format!("table `{}`: {} data files are gone, such as {}", table.name(), missing.len(), missing[0]),
+                "restore them from a copy, or build the table anew: flowbench run --full-refresh",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Updates and full refreshes that a dead process left.
+    async fn leftovers(&self, state: &std::sync::Arc<State>, repair: bool, findings: &mut Vec<Finding>) -> Result<()> {
+        if !repair && WriterLock::is_held(self.storage()) {
+            return Ok(());
+        }
+        for dataset in state.datasets()? {
+            if dataset.full_refresh.is_some() {
+                findings.push(Finding {
+                    code: "full-refresh-interrupted".to_string(),
+                    message: format!("a full refresh of `{}` was interrupted; the rows in force are whole", dataset.name),
+                    help: Some("the next run, or doctor --repair, ends it".to_string()),
+                    is_mended: repair,
+                });
+            }
+        }
+        if repair {
+            full_refresh::finish_interrupted(self, state).await?;
+            for number in state.fail_interrupted_updates(now_us())? {
+                findings.push(Finding {
+                    code: "update-interrupted".to_string(),
+                    message: format!("update {number} ended with its process; it is recorded as FAILED"),
+                    help: None,
+                    is_mended: true,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn unknown_tables(&self, state: &State, tables: &[(PathBuf, Table)], findings: &mut Vec<Finding>) -> Result<()> {
+        let known: Vec<PathBuf> =
+            state.datasets()?.iter().map(|dataset| self.storage().join(&dataset.table_path)).collect();
+        for (path, table) in tables.iter().filter(|(path, _)| !known.contains(path)) {
+            findings.push(finding(
+                "unknown-table",
+                format!("state.db knows nothing of table `{}` in {}", table.name(), path.display()),
+                "if its dataset is in the files, `flowbench run --full-refresh` of it builds it anew; else remove the folder",
+            ));
+        }
+        Ok(())
+    }
+
+    async fn remove_orphans(&self, tables: &[(PathBuf, Table)], findings: &mut Vec<Finding>) -> Result<()> {
+        for (path, table) in tables {
+            let Some(shared) = self.tables().get(path)? else { continue };
+            let removed = crate::maintenance::vacuum(&shared).await?;
+            if removed > 0 {
+                findings.push(Finding {
+                    code: "unreferenced-files".to_string(),
+                    message: format!("table `{}`: {removed} files that no version needs were removed", table.name()),
+                    help: None,
+                    is_mended: true,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// state.db is gone and tables exist: takes the checkpoints over that the tables' `txn` prove complete.
+    ///
+    /// A once flow that is in the table is done. A stream's place in its source is not in the table: its rows
+    /// are, so it would read everything twice; it is left for the person to decide.
+    async fn lost_state(
+        &self,
+        tables: &[(PathBuf, Table)],
+        repair: bool,
+        findings: &mut Vec<Finding>,
+    ) -> Result<()> {
+        if !repair {
+            findings.push(finding(
+                "state-lost",
+                format!("state.db is gone and {} tables exist", tables.len()),
+                "put state.db back from a copy, or take over what the tables tell: flowbench doctor --repair",
+            ));
+            return Ok(());
+        }
+        let _lock = WriterLock::acquire(self.storage(), "doctor", &iso(now_us()))?;
+        let state = State::open(self.storage(), Access::Rebuild)?;
+        let graph = self.graph();
+        for id in graph.dataset_ids() {
+            let dataset = graph.dataset(id);
+            let folder = self.table_folder(&dataset.name);
+            let Some((_, table)) = tables.iter().find(|(path, _)| *path == folder) else { continue };
+            let columns = crate::columns::Columns::grown(
+                crate::data_type::schema_from_arrow(&table.schema()).map_err(Error::Internal)?,
+            );
+            let definition = crate::analysis::applied(dataset, &columns);
+            state.put_dataset(
+                &NewDataset {
+                    dataset: &dataset.name.key(),
+                    name: &dataset.label,
+                    kind: dataset.kind(),
+                    table_path: &table_path(&dataset.name),
+                    definition: &serde_json::to_string(&definition).expect("a definition is plain data"),
+                },
+                now_us(),
+            )?;
+            if dataset.kind() == DatasetKind::StreamingTable {
+                for flow in &dataset.flows {
+                    self.take_over(&state, table, *flow, findings)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn take_over(&self, state: &State, table: &Table, id: FlowId, findings: &mut Vec<Finding>) -> Result<()> {
+        let graph = self.graph();
+        let flow = graph.flow(id);
+        let dataset = graph.dataset(flow.target);
+        let Some((flow_id, generation, batch)) = checkpoint_in_table(table, &flow.name) else { return Ok(()) };
+        let kind = match flow.kind {
+            FlowKind::Once => crate::state::FlowKind::Once,
+            FlowKind::Append => crate::state::FlowKind::Append,
+            FlowKind::Complete => crate::state::FlowKind::Complete,
+        };
+        let new = NewFlow { flow_id: &flow_id, name: &flow.name, dataset: &dataset.name.key(), kind };
+        let completion = (flow.kind == FlowKind::Once).then(|| Completion {
+            done_us: now_us(),
+            update_id: None,
+            rows: 0,
+            definition_hash: crate::history::definition_hash(&flow.reading.query.fingerprint_text),
+        });
+        let is_once = completion.is_some();
+        if is_once {
+            let import = ImportCheckpoint { flow_id: &flow_id, generation, batch_id: batch, completion };
+            state.import_checkpoint(&import, &new, now_us())?;
+            findings.push(Finding {
+                code: "checkpoint-taken-over".to_string(),
+                message: format!("once flow `{}` is in table `{}`: it is done", flow.name, dataset.label),
+                help: None,
+                is_mended: true,
+            });
+        } else {
+            findings.push(finding(
+                "checkpoint-lost",
+                format!(
+                    "flow `{}` has written {} batches to `{}`; which of its input that was is lost with state.db",
+                    flow.name,
+                    batch + 1,
+                    dataset.label
+                ),
+                &format!(
+                    "build the table anew: flowbench run --full-refresh {}; or bound the flow's start \
+                     (modifiedAfter, STARTINGVERSION) to what is new, then: flowbench run",
+                    dataset.label
+                ),
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// A flow's id, generation and last batch as its table has them: the table's properties tie a flow's name to
+/// its id, and the id with the generation is the application id of its `txn`.
+fn checkpoint_in_table(table: &Table, flow: &str) -> Option<(String, i64, i64)> {
+    let properties = table.properties();
+    let flow_id = properties
+        .iter()
+        .filter(|(_, name)| name.eq_ignore_ascii_case(flow))
+        .find_map(|(key, _)| key.strip_prefix(FLOW_PROPERTY))?;
+    let generations = table.all_txns().iter().filter_map(|(app_id, batch)| {
+        let generation = app_id.strip_prefix(flow_id)?.strip_prefix(':')?.parse::<i64>().ok()?;
+        Some((flow_id.to_string(), generation, *batch))
+    });
+    generations.max_by_key(|(_, generation, _)| *generation)
+}
+
+fn finding(code: &str, message: impl Into<String>, help: &str) -> Finding {
+    Finding { code: code.to_string(), message: message.into(), help: Some(help.to_string()), is_mended: false }
+}

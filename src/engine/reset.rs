@@ -1,0 +1,258 @@
+//! What a person does to checkpoints between updates: plan an update, reset a flow, rename it, drop a dataset.
+
+use std::collections::BTreeSet;
+
+use pipeline::change::{AppliedDataset, classify};
+use pipeline::command::UpdateRequest;
+use pipeline::graph::{FlowId, FlowKind, Source};
+use pipeline::plan::explain::explain;
+use pipeline::plan::{FlowAction, Notice, Refusal};
+use pipeline::report::{DatasetChanges, FlowBacklog, FlowReset, PlanReport, ResetReport};
+
+use crate::analysis::applied;
+use crate::clock::{iso, now_us};
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+use crate::flow::inputs::source_files;
+use crate::full_refresh;
+use crate::listings::Listings;
+use crate::lock::WriterLock;
+use crate::source::flow_sources::flow_sources;
+use crate::source::table_stream::TableOffset;
+use crate::state::{Access, KnownBy, State};
+
+impl Engine {
+    /// What an update would do, without doing it: which flows run, what is new, what changed, what to know.
+    pub async fn plan(&self, request: &UpdateRequest) -> Result<PlanReport> {
+        self.check_files()?;
+        let state = self.state_for_reading()?;
+        let listings = Listings::new(self.root().to_path_buf());
+        let (plan, analysis) = self.prepare(state.as_ref(), request, &listings).await?;
+        let mut changes = Vec::new();
+        for id in self.graph().dataset_ids() {
+            let dataset = self.graph().dataset(id);
+            let (Some(state), Some(columns)) = (&state, &analysis.columns[id.0]) else { continue };
+            let Some(recorded) = state.dataset(&dataset.name.key())? else { continue };
+            let before: AppliedDataset = serde_json::from_str(&recorded.definition)
+                .map_err(|e| Error::Internal(format!("the recorded definition of `{}`: {e}", dataset.label)))?;
+            let found = classify(&before, &applied(dataset, columns));
+            if !found.is_empty() {
+                changes.push(DatasetChanges { dataset: dataset.label.clone(), changes: found });
+            }
+        }
+        let mut backlog = Vec::new();
+        for (id, action) in &plan.flows {
+            if *action == FlowAction::Run && self.graph().flow(*id).kind != FlowKind::Complete {
+                let is_anew = plan.full_refresh.contains(&self.graph().flow(*id).target);
+                backlog.push(self.backlog(state.as_ref().filter(|_| !is_anew), *id, &listings).await?);
+            }
+        }
+        Ok(PlanReport { lines: explain(self.graph(), &plan), changes, backlog, notices: plan.notices })
+    }
+
+    /// What a flow would read: all of its sources without a checkpoint, else what is new.
+    async fn backlog(&self, state: Option<&State>, id: FlowId, listings: &Listings) -> Result<FlowBacklog> {
+        let graph = self.graph();
+        let flow = graph.flow(id);
+        let mut backlog = FlowBacklog { flow: flow.name.clone(), files: 0, bytes: 0, versions: 0 };
+        let record = match state {
+            Some(state) => state.flow(&graph.dataset(flow.target).name.key(), &flow.name)?,
+            None => None,
+        };
+        for source in flow_sources(graph, &flow.reading) {
+            let recorded = match (state, &record) {
+                (Some(state), Some(record)) => {
+                    let known = state.sources(&record.flow_id, record.generation)?;
+                    known.into_iter().find(|known| known.source == source.key)
+                }
+                _ => None,
+            };
+            match &source.input.source {
+                Source::Files(spec) => {
+                    let files = source_files(&listings.list(spec).await?.files);
+                    let known_by = if spec.allow_overwrites { KnownBy::PathTimeAndSize } else { KnownBy::Path };
+                    let new = match (state, &recorded) {
+                        (Some(state), Some(known)) => state.new_files(known.source_id, files, known_by)?,
+                        _ => files,
+                    };
+                    backlog.files += new.len() as u64;
+                    backlog.bytes += new.iter().map(|file| file.size_bytes as u64).sum::<u64>();
+                }
+                Source::Dataset { id, .. } if source.input.is_stream => {
+                    let Some(table) = self.table(graph.dataset(*id))? else { continue };
+                    let version = table.lock().await.version();
+                    let at = match recorded.and_then(|known| known.offset) {
+                        Some(offset) => TableOffset::from_json(&offset)?.version,
+                        None => 0,
+                    };
+                    backlog.versions += u64::try_from(version + 1 - at).unwrap_or(0);
+                }
+                _ => {}
+            }
+        }
+        Ok(backlog)
+    }
+
+    /// Forgets the checkpoints of flows; their tables keep their rows. Not confirmed, it only says what would
+    /// be read twice.
+    ///
+    /// # Errors
+    /// `unknown-flow`; `workspace-locked`.
+    pub async fn reset(&self, flows: &[String], is_confirmed: bool) -> Result<ResetReport> {
+        let graph = self.graph();
+        let mut ids = BTreeSet::new();
+        for name in flows {
+            ids.insert(graph.find_flow(name).ok_or_else(|| self.unknown_flow(name))?);
+        }
+        let mut report = ResetReport { flows: Vec::new(), is_done: false };
+        let Some(state) = self.state_for_reading()? else {
+            return Err(Error::user("no-state", "no update has run here, so there are no checkpoints", "start one: flowbench run"));
+        };
+        for id in &ids {
+            report.flows.push(self.flow_reset(&state, *id).await?);
+        }
+        drop(state);
+        if !is_confirmed {
+            return Ok(report);
+        }
+        let (_lock, state) = self.open_for_writing("reset").await?;
+        for id in &ids {
+            let flow = graph.flow(*id);
+            let Some(record) = state.flow(&graph.dataset(flow.target).name.key(), &flow.name)? else { continue };
+            state.reset_flow(&record.flow_id, "reset", now_us())?;
+        }
+        report.is_done = true;
+        Ok(report)
+    }
+
+    async fn flow_reset(&self, state: &State, id: FlowId) -> Result<FlowReset> {
+        let graph = self.graph();
+        let flow = graph.flow(id);
+        let dataset = graph.dataset(flow.target);
+        let rows_kept = match self.table(dataset)? {
+            Some(table) => table.lock().await.row_count(),
+            None => None,
+        };
+        let mut reset = FlowReset {
+            flow: flow.name.clone(),
+            dataset: dataset.label.clone(),
+            rows_kept,
+            files_again: 0,
+            bytes_again: 0,
+            rows_again: 0,
+            start: None,
+        };
+        for source in flow_sources(graph, &flow.reading) {
+            if let Source::Files(spec) = &source.input.source
+                && let Some(after_us) = spec.modified_after_us
+            {
+                reset.start = Some(format!("files modified after {} (modifiedAfter)", iso(after_us)));
+            }
+        }
+        let Some(record) = state.flow(&dataset.name.key(), &flow.name)? else { return Ok(reset) };
+        for source in state.sources(&record.flow_id, record.generation)? {
+            reset.files_again += state.known_file_count(source.source_id)? as u64;
+        }
+        for batch in state.batches_after(&record.flow_id, record.generation, -1)? {
+            reset.bytes_again += batch.bytes as u64;
+            reset.rows_again += batch.rows_written.unwrap_or_default() as u64;
+        }
+        Ok(reset)
+    }
+
+    /// Lets flow `new` of the files go on from the checkpoint that `old` left (behaviours B-21).
+    ///
+    /// # Errors
+    /// `unknown-flow` if `new` is not in the files or `old` never ran; `flow-exists` if either is in use.
+    pub async fn rename_flow(&self, old: &str, new: &str) -> Result<()> {
+        let graph = self.graph();
+        let id = graph.find_flow(new).ok_or_else(|| self.unknown_flow(new))?;
+        let flow = graph.flow(id);
+        if let Some(used) = graph.find_flow(old).filter(|used| *used != id) {
+            return Err(Error::user(
+                "flow-exists",
+                format!("flow `{}` is still in the files; its checkpoint is its own", graph.flow(used).name),
+                "rename it in the files first, then here",
+            ));
+        }
+        let (_lock, state) = self.open_for_writing("rename-flow").await?;
+        let dataset = graph.dataset(flow.target).name.key();
+        if state.flow(&dataset, old)?.is_none() {
+            let known: Vec<String> =
+                state.flows()?.into_iter().filter(|f| f.dataset == dataset).map(|f| f.name).collect();
+            return Err(Error::user(
+                "unknown-flow",
+                format!("no flow named `{old}` ever wrote to `{}`", graph.dataset(flow.target).label),
+                match known.is_empty() {
+                    true => "no flow ran into that table yet".to_string(),
+                    false => format!("flows that did: {}", known.join(", ")),
+                },
+            ));
+        }
+        state.rename_flow(&dataset, old, &flow.name)?;
+        Ok(())
+    }
+
+    /// Removes a dataset that is no longer in the files: its table and its checkpoints.
+    ///
+    /// # Errors
+    /// `dataset-active` if the files still define it; [`Refusal::Unconfirmed`] without a yes.
+    pub async fn drop_dataset(&self, name: &str, is_confirmed: bool) -> Result<()> {
+        if let Some(id) = self.graph().find_dataset(name) {
+            let dataset = self.graph().dataset(id);
+            return Err(Error::user(
+                "dataset-active",
+                format!("`{}` is defined in the files; the next update would make it again", dataset.label),
+                "take it out of the files first",
+            ));
+        }
+        let known = match self.state_for_reading()? {
+            Some(state) => state.datasets()?,
+            None => Vec::new(),
+        };
+        let found = known.into_iter().find(|k| k.name.eq_ignore_ascii_case(name) || k.dataset.eq_ignore_ascii_case(name));
+        let found = found.ok_or_else(|| self.unknown_dataset(name))?;
+        let folder = self.storage().join(&found.table_path);
+        if !is_confirmed {
+            let rows = crate::table::Table::open(&folder)?.and_then(|table| table.row_count());
+            let rows = rows.map_or_else(|| "its rows".to_string(), |rows| format!("{rows} rows"));
+            return Err(Error::Refused {
+                refusal: Refusal::Unconfirmed {
+                    notices: vec![Notice {
+                        code: "drop",
+                        message: format!("dropping `{}` deletes {rows} and its checkpoints for good", found.name),
+                        help: format!("flowbench drop {} --yes", found.name),
+                    }],
+                },
+            });
+        }
+        let (_lock, state) = self.open_for_writing("drop").await?;
+        self.tables().forget(&folder);
+        // The table first: a record without a table is mended by another drop, a table without a record is not.
+        match std::fs::remove_dir_all(&folder) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(Error::io("remove", &folder, error));
+            }
+            _ => {}
+        }
+        state.forget_dataset(&found.dataset)
+    }
+
+    /// Takes the lock and opens state.db, with what a dead process left brought to an end.
+    async fn open_for_writing(&self, command: &str) -> Result<(WriterLock, std::sync::Arc<State>)> {
+        let lock = WriterLock::acquire(self.storage(), command, &iso(now_us()))?;
+        let state = std::sync::Arc::new(State::open(self.storage(), Access::ReadWrite)?);
+        state.fail_interrupted_updates(now_us())?;
+        full_refresh::finish_interrupted(self, &state).await?;
+        Ok((lock, state))
+    }
+
+    fn unknown_flow(&self, name: &str) -> Error {
+        let names = self.graph().flows.iter().map(|flow| flow.name.as_str());
+        let help = match pipeline::diagnostic::nearest(name, names) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "`flowbench graph` lists the flows".to_string(),
+        };
+        Error::user("unknown-flow", format!("no flow is named `{name}`"), help)
+    }
+}
