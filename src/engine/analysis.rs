@@ -285,6 +285,7 @@ impl<'a> Work<'a> {
         given: &[(FlowId, Option<Vec<Field>>)],
     ) -> Result<Option<Columns>> {
         let is_anew = self.anew.contains(&id);
+        self.check_kind(dataset)?;
         let declared = self.declared(dataset).await?;
         let stored = match dataset.kind() == DatasetKind::StreamingTable && !is_anew {
             true => self.stored(dataset, declared.as_ref()).await?,
@@ -319,6 +320,28 @@ impl<'a> Work<'a> {
             }
         }
         Ok(columns)
+    }
+
+    /// A streaming table can't become a materialized view in place, nor the other way round.
+    fn check_kind(&mut self, dataset: &Dataset) -> Result<()> {
+        let Some(state) = self.state else { return Ok(()) };
+        let Some(recorded) = state.dataset(&dataset.name.key())? else { return Ok(()) };
+        if recorded.kind != dataset.kind() {
+            self.analysis.diagnostics.push(
+                Diagnostic::error(
+                    "dataset-kind-changed",
+                    dataset.definition.name.span,
+                    format!("`{}` was a {} and is now a {}", dataset.label, recorded.kind.words(), dataset.kind().words()),
+                )
+                .condition("CANNOT_CHANGE_DATASET_TYPE")
+                .reason("its table and checkpoints don't fit the new kind, and a full refresh doesn't change that")
+                .help(format!(
+                    "give the new one another name; or take it out of the files, run `flowbench drop {} --yes`, and put it back",
+                    dataset.label
+                )),
+            );
+        }
+        Ok(())
     }
 
     fn misfit(

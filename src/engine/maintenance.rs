@@ -1,6 +1,7 @@
 //! Upkeep after an update: small files are joined, files that nobody needs any more are removed, state.db
 //! forgets what is too old to matter. Past thresholds only, and never what a running reader or an undo needs.
 
+use std::path::Path;
 use std::time::Duration;
 
 use pipeline::event::{Details, Level};
@@ -19,6 +20,9 @@ const FILE_BYTES: usize = 128 << 20;
 
 /// Unreferenced files stay this long: readers of an older version and `show --at-version` need them.
 const RETENTION: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// Tables are looked through for such files this often at most.
+const VACUUM_EVERY: Duration = Duration::from_secs(24 * 3600);
 
 /// Committed micro-batches whose input stays on record, for replays after lost commits.
 const BATCHES_KEPT: i64 = 1000;
@@ -47,6 +51,16 @@ async fn run(update: &Update) -> Result<()> {
         }
         upkeep(update, &dataset.label, &target.table).await?;
     }
+    if is_vacuum_due(update.engine.storage()) {
+        for (_, target) in update.targets() {
+            let removed = vacuum(&target.table).await?;
+            if removed > 0 {
+                let details =
+                    Details::Maintenance { operation: "VACUUM".to_string(), files_added: 0, files_removed: removed };
+                update.recorder.report(Level::Info, About::update(), format!("{removed} old files removed"), details);
+            }
+        }
+    }
     update.state.forget_old_batches(BATCHES_KEPT)?;
     update.state.forget_old_updates(UPDATES_KEPT)?;
     Ok(())
@@ -69,6 +83,15 @@ async fn upkeep(update: &Update, label: &str, table: &SharedTable) -> Result<()>
         }
     }
     Ok(())
+}
+
+/// True once in [`VACUUM_EVERY`]; the time of the last is that of a file in the storage folder.
+fn is_vacuum_due(storage: &Path) -> bool {
+    let marker = storage.join("vacuumed");
+    let age = std::fs::metadata(&marker).and_then(|found| found.modified()).ok().and_then(|time| time.elapsed().ok());
+    let is_due = age.is_none_or(|age| age > VACUUM_EVERY);
+    // If the marker can't be written, the next update looks again, which costs time and harms nothing.
+    is_due && std::fs::write(&marker, "").is_ok()
 }
 
 /// Removes what no version within the retention needs.

@@ -9,7 +9,7 @@ use pipeline::plan::explain::explain;
 use pipeline::plan::{FlowAction, Notice, Refusal};
 use pipeline::report::{DatasetChanges, FlowBacklog, FlowReset, PlanReport, ResetReport};
 
-use crate::analysis::applied;
+use crate::analysis::{Analysis, applied};
 use crate::clock::{iso, now_us};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -17,6 +17,7 @@ use crate::flow::inputs::source_files;
 use crate::full_refresh;
 use crate::listings::Listings;
 use crate::lock::WriterLock;
+use crate::overlap::overlaps;
 use crate::source::flow_sources::flow_sources;
 use crate::source::table_stream::TableOffset;
 use crate::state::{Access, KnownBy, State};
@@ -28,10 +29,29 @@ impl Engine {
         let state = self.state_for_reading()?;
         let listings = Listings::new(self.root().to_path_buf());
         let (plan, analysis) = self.prepare(state.as_ref(), request, &listings).await?;
+        let changes = match &state {
+            Some(state) => self.changes(state, &analysis)?,
+            None => Vec::new(),
+        };
+        let mut notices = plan.notices.clone();
+        let running = plan.flows.iter().filter(|(_, action)| *action == FlowAction::Run).map(|(id, _)| *id);
+        notices.extend(overlaps(self.graph(), running, &listings).await?);
+        let mut backlog = Vec::new();
+        for (id, action) in &plan.flows {
+            if *action == FlowAction::Run && self.graph().flow(*id).kind != FlowKind::Complete {
+                let is_anew = plan.full_refresh.contains(&self.graph().flow(*id).target);
+                backlog.push(self.backlog(state.as_ref().filter(|_| !is_anew), *id, &listings).await?);
+            }
+        }
+        Ok(PlanReport { lines: explain(self.graph(), &plan), changes, backlog, notices })
+    }
+
+    /// What changed in the definitions of datasets since they were applied.
+    pub(crate) fn changes(&self, state: &State, analysis: &Analysis) -> Result<Vec<DatasetChanges>> {
         let mut changes = Vec::new();
         for id in self.graph().dataset_ids() {
             let dataset = self.graph().dataset(id);
-            let (Some(state), Some(columns)) = (&state, &analysis.columns[id.0]) else { continue };
+            let Some(columns) = &analysis.columns[id.0] else { continue };
             let Some(recorded) = state.dataset(&dataset.name.key())? else { continue };
             let before: AppliedDataset = serde_json::from_str(&recorded.definition)
                 .map_err(|e| Error::Internal(format!("the recorded definition of `{}`: {e}", dataset.label)))?;
@@ -40,14 +60,7 @@ impl Engine {
                 changes.push(DatasetChanges { dataset: dataset.label.clone(), changes: found });
             }
         }
-        let mut backlog = Vec::new();
-        for (id, action) in &plan.flows {
-            if *action == FlowAction::Run && self.graph().flow(*id).kind != FlowKind::Complete {
-                let is_anew = plan.full_refresh.contains(&self.graph().flow(*id).target);
-                backlog.push(self.backlog(state.as_ref().filter(|_| !is_anew), *id, &listings).await?);
-            }
-        }
-        Ok(PlanReport { lines: explain(self.graph(), &plan), changes, backlog, notices: plan.notices })
+        Ok(changes)
     }
 
     /// What a flow would read: all of its sources without a checkpoint, else what is new.

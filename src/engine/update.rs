@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use pipeline::change::Change;
 use pipeline::command::UpdateRequest;
 use pipeline::data_type::Field;
 use pipeline::definition::DatasetKind;
@@ -32,6 +33,7 @@ use crate::full_refresh::{self, FullRefreshes};
 use crate::history::{RecordedDefinition, definition_hash, history};
 use crate::listings::Listings;
 use crate::lock::WriterLock;
+use crate::overlap::overlaps;
 use crate::record::{About, EventSink, Recorder, failure};
 use crate::source::external;
 use crate::state::{Access, FlowProgress, NewDataset, NewFlow, NewUpdate, State, UpdateFlow};
@@ -118,6 +120,11 @@ impl Update {
     /// What the dataset's flows write in this update; None if none of them runs.
     pub fn target(&self, id: DatasetId) -> Option<&Target> {
         self.targets.get(&id)
+    }
+
+    /// All tables that this update writes.
+    pub fn targets(&self) -> impl Iterator<Item = (DatasetId, &Target)> {
+        self.targets.iter().map(|(id, target)| (*id, target))
     }
 
     /// The datasets that are being built anew.
@@ -234,6 +241,12 @@ impl Engine {
         for notice in &plan.notices {
             recorder.notice(About::update(), notice.code, notice.message.clone(), Some(notice.help.clone()));
         }
+        for changed in self.changes(state, &analysis)? {
+            for change in &changed.changes {
+                let details = Details::Notice { code: "definition-changed".to_string(), help: None };
+                recorder.report(Level::Info, About::dataset(&changed.dataset), change_text(&changed.dataset, change), details);
+            }
+        }
         recorder.progress(RunState::Planning, "reading sources as they are now");
         state.set_update_state(recorder.update(), RunState::Planning.into(), None, now_us())?;
         let mut update = Update {
@@ -253,6 +266,7 @@ impl Engine {
         };
         update.open_externals()?;
         update.list_sources().await?;
+        update.warn_of_overlaps().await?;
         update.set_up().await?;
         recorder.progress(RunState::Running, "running flows");
         state.set_update_state(update.number, RunState::Running.into(), None, now_us())?;
@@ -325,6 +339,14 @@ impl Update {
                     ));
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// Warns of flows that would append the same files to one table.
+    async fn warn_of_overlaps(&self) -> Result<()> {
+        for notice in overlaps(self.engine.graph(), self.running(), &self.listings).await? {
+            self.recorder.notice(About::update(), notice.code, notice.message, Some(notice.help));
         }
         Ok(())
     }
@@ -776,6 +798,17 @@ fn summary(flows: &[FlowOutcome]) -> Option<String> {
         .map(|flow| format!("{}: {}", flow.flow, flow.error.as_ref().map_or("failed", |error| error.message.as_str())))
         .collect();
     (!failed.is_empty()).then(|| failed.join("; "))
+}
+
+fn change_text(dataset: &str, change: &Change) -> String {
+    match change {
+        Change::Metadata { what } => format!("`{dataset}`: {what} changed"),
+        Change::NewColumns { columns } => {
+            let names: Vec<String> = columns.iter().map(|(name, data_type)| format!("{name} {data_type}")).collect();
+            format!("`{dataset}`: new columns {}", names.join(", "))
+        }
+        Change::NeedsFullRefresh { reason } | Change::Refused { reason, .. } => format!("`{dataset}`: {reason}"),
+    }
 }
 
 /// The request in words.

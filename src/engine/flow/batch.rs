@@ -148,7 +148,7 @@ async fn write_and_commit(
         folder: target.folder.clone(),
         schema: columns.schema(),
         partition_by: target.partition_by.clone(),
-        options: WriterOptions { sync: true, ..WriterOptions::default() },
+        options: WriterOptions::default(),
     };
     let session = crate::session::with_partitions(&run.session, partitions(run, &batch_inputs));
     let files =
@@ -211,8 +211,18 @@ async fn write_and_commit(
 pub(crate) async fn plan(run: &FlowRun<'_>, inputs: &BatchInputs) -> Result<LogicalPlan> {
     let graph = run.update.engine.graph();
     let planned = plan_reading(&run.session, graph, &run.flow.reading, &|input| inputs.provide(input)).await;
-    // The query was planned when the update was checked; now a source looks different.
-    planned.map_err(|diagnostics| Error::Invalid { diagnostics })
+    // The query was sound when the update was checked; now a source looks different.
+    planned.map_err(|diagnostics| match diagnostics.into_iter().next() {
+        Some(first) => {
+            let place = first.span.map(|span| pipeline::diagnostic::place(&run.update.engine.workspace().files, span));
+            Error::user(
+                first.code,
+                format!("{} at {}: {}", run.during(), place.unwrap_or_default(), first.message),
+                first.help.unwrap_or_else(|| "run `flowbench validate` to see it in its place".to_string()),
+            )
+        }
+        None => Error::Internal(format!("{}: the query doesn't plan, without a reason", run.during())),
+    })
 }
 
 /// How many tasks a batch of this size is worth.

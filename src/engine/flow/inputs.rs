@@ -54,6 +54,9 @@ pub(crate) enum Content {
     Nothing,
 }
 
+/// The offset of a file source that has been started: its place is the file ledger.
+const FILES_STARTED: &str = "started";
+
 /// The rows of one batch.
 pub(crate) struct BatchInputs {
     pub providers: HashMap<Span, Arc<dyn TableProvider>>,
@@ -204,13 +207,17 @@ async fn record(run: &FlowRun<'_>, source: &mut OpenSource) -> Result<()> {
     )?;
     source.source_id = Some(known.source_id);
     match &mut source.content {
-        Content::Files { schema: Some(schema), spec, listing, .. } => {
-            if known.schema.is_none() {
-                state.set_source_schema(known.source_id, &schema.to_json())?;
-                fail_point::hit("schema-stored", Some(&run.flow.name))?;
-                if source.is_stream && !spec.include_existing_files {
+        Content::Files { schema, spec, listing, .. } => {
+            // The first start decides once whether the files that are there count as read.
+            if source.is_stream && known.offset.is_none() {
+                if !spec.include_existing_files {
                     state.add_known_files(known.source_id, &source_files(listing))?;
                 }
+                state.set_source_offset(known.source_id, FILES_STARTED)?;
+            }
+            if let Some(schema) = schema.as_ref().filter(|_| known.schema.is_none()) {
+                state.set_source_schema(known.source_id, &schema.to_json())?;
+                fail_point::hit("schema-stored", Some(&run.flow.name))?;
             }
         }
         Content::Table { table, options, offset, .. } => {
@@ -233,7 +240,7 @@ async fn record(run: &FlowRun<'_>, source: &mut OpenSource) -> Result<()> {
                 });
             }
         }
-        Content::Files { schema: None, .. } | Content::Nothing => {}
+        Content::Nothing => {}
     }
     Ok(())
 }

@@ -78,7 +78,7 @@ pub(super) const FUNCTIONS: &[Definition] = &[
         "unix_timestamp",
         WHEN_AND_PATTERN,
         Returns::Long,
-        |call| unix_timestamp(call),
+        unix_timestamp,
         "unix_timestamp([timestamp [, pattern]])",
         "Seconds since 1970-01-01 00:00:00 UTC, of now without argument; text is read in the pattern",
     )

@@ -87,9 +87,9 @@ pub fn flow_session(engine: &SessionContext) -> SessionContext {
 
 /// A session like `flow` whose plans have at most this many partitions.
 pub fn with_partitions(flow: &SessionContext, partitions: usize) -> SessionContext {
-    let state = flow.state();
-    let config = state.config().clone().with_target_partitions(partitions.max(1));
-    SessionContext::new_with_state(SessionStateBuilder::new_from_existing(state).with_config(config).build())
+    let mut state = flow.state();
+    state.config_mut().options_mut().execution.target_partitions = partitions.max(1);
+    SessionContext::new_with_state(state)
 }
 
 /// How many partitions a session's plans have at most.
@@ -104,7 +104,10 @@ pub fn limited(engine: &SessionContext, memory_bytes: Option<u64>) -> Result<Ses
     let pool = TrackConsumersPool::new(FairSpillPool::new(bytes), CONSUMERS_NAMED);
     let shared = engine.runtime_env();
     let runtime = RuntimeEnv { memory_pool: Arc::new(pool), ..shared.as_ref().clone() };
-    let state = SessionStateBuilder::new_from_existing(flow_state(engine)).with_runtime_env(Arc::new(runtime)).build();
+    let mut state = SessionStateBuilder::new_from_existing(flow_state(engine)).with_runtime_env(Arc::new(runtime)).build();
+    // The builder registers functions in random order; the last registration decides (see `flow_state`).
+    functions::register(&mut state)
+        .map_err(|source| Error::Query { during: "start the query engine".into(), source: Box::new(source) })?;
     Ok(SessionContext::new_with_state(state))
 }
 

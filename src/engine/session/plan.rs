@@ -159,7 +159,7 @@ pub async fn plan(
         let registered = session.register_table(datafusion::common::TableReference::bare(name), provider);
         registered.map_err(|e| vec![other(e.to_string())])?;
     }
-    let mut statement = parse(sql).map_err(|error| vec![error])?;
+    let mut statement = parse(sql).map_err(|error| vec![*error])?;
     let relations = spelling::fold_relations(&mut statement);
     let aliases = spelling::select_aliases(&mut statement);
     let refused = syntax::rewrite(&mut statement, &relations, &places);
@@ -173,7 +173,7 @@ pub async fn plan(
 }
 
 /// Reads one query.
-fn parse(sql: &str) -> Result<Statement, PlanError> {
+fn parse(sql: &str) -> Result<Statement, Box<PlanError>> {
     let syntax_error = |message: String| {
         static PLACE: LazyLock<Regex> =
             LazyLock::new(|| Regex::new(r"(?i) ?at line: (\d+), column: (\d+)").expect("the pattern is constant"));
@@ -185,7 +185,7 @@ fn parse(sql: &str) -> Result<Statement, PlanError> {
         });
         let range = range.filter(|range| sql.is_char_boundary(range.end));
         let message = PLACE.replace(&message, "").trim_start_matches("sql parser error: ").to_string();
-        PlanError { kind: PlanErrorKind::Syntax, message: lower_first(&message), range, help: None }
+        Box::new(PlanError { kind: PlanErrorKind::Syntax, message: lower_first(&message), range, help: None })
     };
     let parsed = Parser::new(&syntax::SparkDialect)
         .with_recursion_limit(RECURSION_LIMIT)

@@ -85,7 +85,7 @@ impl Table {
             }
             read_version = self.state.version;
         }
-        self.checkpoint_if_due().await;
+        self.checkpoint_if_due();
         Ok(self.state.version)
     }
 
@@ -123,7 +123,7 @@ impl Table {
             read_version = self.state.version;
         }
         remove_shadow_log(&shadow.dir)?;
-        self.checkpoint_if_due().await;
+        self.checkpoint_if_due();
         Ok(self.state.version)
     }
 

@@ -44,7 +44,7 @@ pub fn list(table_dir: &Path) -> Result<Option<Listing>> {
     let folder = table_dir.join(LOG_FOLDER);
     let entries = match fs::read_dir(&folder) {
         Ok(entries) => entries,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(None),
         Err(error) => return Err(Error::io("list", folder, error)),
     };
     let mut listing = Listing::default();
@@ -92,12 +92,11 @@ pub fn read_checkpoint(files: &[PathBuf]) -> Result<Vec<Action>> {
     for file in files {
         actions.extend(read_checkpoint_file(file)?);
     }
-    let sidecars: Vec<PathBuf> = actions
-        .iter()
-        .filter_map(|action| action.sidecar.as_ref())
-        .zip(std::iter::repeat(files[0].with_file_name("_sidecars")))
-        .map(|(sidecar, folder)| folder.join(&sidecar.path))
-        .collect();
+    let mut sidecars = Vec::new();
+    for file in files {
+        let named = actions.iter().filter_map(|action| action.sidecar.as_ref());
+        sidecars.extend(named.map(|sidecar| file.with_file_name("_sidecars").join(&sidecar.path)));
+    }
     for sidecar in sidecars {
         actions.extend(read_checkpoint_file(&sidecar)?);
     }

@@ -38,49 +38,53 @@ pub struct Vacuumed {
 }
 
 impl Table {
-    /// Writes a checkpoint when it is time. The commit has succeeded; that readers read a longer log is no
-    /// reason to fail it.
-    pub(super) async fn checkpoint_if_due(&self) {
+    /// Writes a checkpoint when it is time, beside the work: it takes long, and versions don't change. The commit
+    /// has succeeded; that readers read a longer log is no reason to fail it.
+    pub(super) fn checkpoint_if_due(&self) {
         let interval = self.state.metadata.configuration.get("delta.checkpointInterval");
         let interval = interval.and_then(|interval| interval.as_deref()?.parse().ok()).unwrap_or(CHECKPOINT_INTERVAL);
-        if self.state.version > 0
-            && interval > 0
-            && self.state.version % interval == 0
-            && let Err(error) = self.checkpoint_log().await
-        {
-            warn!(table = self.name, version = self.state.version, %error, "no checkpoint of the log");
+        let version = self.state.version;
+        if version > 0 && interval > 0 && version % interval == 0 {
+            let (dir, name) = (self.dir.clone(), self.name.clone());
+            tokio::spawn(async move {
+                if let Err(error) = checkpoint_log(&dir, &name, version).await {
+                    warn!(table = name, version, %error, "no checkpoint of the log");
+                }
+            });
         }
     }
 
     /// Writes a checkpoint of the log at this version, and deletes log entries that are older than the log's
     /// retention and that no reader of a newer version needs.
     pub async fn checkpoint_log(&self) -> Result<()> {
-        let url = url::Url::from_directory_path(&self.dir)
-            .map_err(|()| Error::Internal(format!("`{}` is not absolute", self.dir.display())))?;
-        create_checkpoint_from_table_url_and_cleanup(url, self.state.version as u64, Some(false), None).await.map_err(
-            |source| Error::Table {
-                action: "checkpoint the log of",
-                table: self.name.clone(),
-                source: Box::new(source),
-            },
-        )?;
-        self.clean_log(LOG_RETENTION)
+        checkpoint_log(&self.dir, &self.name, self.state.version).await
     }
+}
 
-    /// Deletes log entries before the newest checkpoint that is older than the retention.
-    pub(super) fn clean_log(&self, retention: Duration) -> Result<()> {
-        let Some(listing) = log::list(&self.dir)? else { return Ok(()) };
-        let is_old = |path: &PathBuf| age(path).is_some_and(|age| age > retention);
-        let Some((keep, _)) = listing.checkpoints.iter().rev().find(|(_, files)| files.iter().all(is_old)) else {
-            return Ok(());
-        };
-        let commits = listing.commits.range(..keep).map(|(_, path)| path);
-        for path in commits.chain(listing.checkpoints.range(..keep).flat_map(|(_, files)| files)) {
-            fs::remove_file(path).map_err(|error| Error::io("delete", path, error))?;
-        }
-        Ok(())
+async fn checkpoint_log(dir: &Path, name: &str, version: i64) -> Result<()> {
+    let url = url::Url::from_directory_path(dir)
+        .map_err(|()| Error::Internal(format!("`{}` is not absolute", dir.display())))?;
+    let failed =
+        |source| Error::Table { action: "checkpoint the log of", table: name.to_owned(), source: Box::new(source) };
+    create_checkpoint_from_table_url_and_cleanup(url, version as u64, Some(false), None).await.map_err(failed)?;
+    clean_log(dir, LOG_RETENTION)
+}
+
+/// Deletes log entries before the newest checkpoint that is older than the retention.
+pub(super) fn clean_log(dir: &Path, retention: Duration) -> Result<()> {
+    let Some(listing) = log::list(dir)? else { return Ok(()) };
+    let is_old = |path: &PathBuf| age(path).is_some_and(|age| age > retention);
+    let Some((keep, _)) = listing.checkpoints.iter().rev().find(|(_, files)| files.iter().all(is_old)) else {
+        return Ok(());
+    };
+    let commits = listing.commits.range(..keep).map(|(_, path)| path);
+    for path in commits.chain(listing.checkpoints.range(..keep).flat_map(|(_, files)| files)) {
+        fs::remove_file(path).map_err(|error| Error::io("delete", path, error))?;
     }
+    Ok(())
+}
 
+impl Table {
     /// Deletes data files that are in no version younger than `retention`, were not written within it, and
     /// don't wait for a commit of this process. Folders that are tables of their own, such as a generation
     /// that is being built, are left alone.

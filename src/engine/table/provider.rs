@@ -188,13 +188,31 @@ impl DataFiles {
             .try_build(session.create_physical_expr(filter, &schema)?);
         // A filter that says nothing about minima and maxima just doesn't skip files.
         let Ok(predicate) = predicate else { return Ok(files) };
-        let unknown = Arc::new(Statistics::new_unknown(table_schema));
-        let known = files.iter().map(|file| file.statistics.clone().unwrap_or_else(|| Arc::clone(&unknown)));
-        let keep = predicate.prune(&PrunableStatistics::new(known.collect(), Arc::clone(table_schema)))?;
+        let known = files.iter().map(|file| bounds_for_pruning(file, table_schema, &columns));
+        let known = known.collect::<datafusion::common::Result<Vec<_>>>()?;
+        let keep = predicate.prune(&PrunableStatistics::new(known, Arc::clone(table_schema)))?;
         let mut keep = keep.into_iter();
         files.retain(|_| keep.next().unwrap_or(true));
         Ok(files)
     }
+}
+
+/// The statistics of a file as DataFusion's pruning wants them: it takes only bounds marked exact, though any
+/// that enclose the values will do, and NULLs of the column's type where nothing is known.
+fn bounds_for_pruning(
+    file: &PartitionedFile,
+    schema: &SchemaRef,
+    columns: &[usize],
+) -> datafusion::common::Result<Arc<Statistics>> {
+    let mut statistics = file.statistics.as_deref().cloned().unwrap_or_else(|| Statistics::new_unknown(schema));
+    for column in columns {
+        let unknown = ScalarValue::try_from(schema.field(*column).data_type())?;
+        let bounds = &mut statistics.column_statistics[*column];
+        for bound in [&mut bounds.min_value, &mut bounds.max_value] {
+            *bound = Precision::Exact(bound.get_value().unwrap_or(&unknown).clone());
+        }
+    }
+    Ok(Arc::new(statistics))
 }
 
 #[async_trait]

@@ -144,12 +144,13 @@ fn grow(known: &mut DataType, found: &DataType, widens: bool) {
 /// What Delta's type widening can do to a table that has rows.
 fn can_widen(known: &DataType, wider: &DataType) -> bool {
     use DataType::*;
-    match (known, wider) {
-        (Byte | Short | Integer | Long, Short | Integer | Long | Decimal { .. }) => true,
-        (Byte | Short | Integer | Float, Double) => true,
-        (Decimal { .. }, Decimal { .. }) | (Date, TimestampNtz) => true,
-        _ => false,
-    }
+    matches!(
+        (known, wider),
+        (Byte | Short | Integer | Long, Short | Integer | Long | Decimal { .. })
+            | (Byte | Short | Integer | Float, Double)
+            | (Decimal { .. }, Decimal { .. })
+            | (Date, TimestampNtz)
+    )
 }
 
 /// Gives the column at `path` (dotted, `element`, `key` and `value` inside arrays and maps) the hinted type.
@@ -281,7 +282,7 @@ fn each<Item: Sync, Seen: Send>(
     };
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(items.len()).max(1);
     let seen = std::thread::scope(|scope| {
-        let workers: Vec<_> = (1..threads).map(|_| scope.spawn(&work)).collect();
+        let workers: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
         let mut all: Vec<Result<Vec<(usize, Seen)>>> = vec![work()];
         all.extend(
             workers.into_iter().map(|worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))),

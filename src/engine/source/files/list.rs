@@ -36,15 +36,24 @@ pub struct Listing {
     pub hidden: usize,
     /// Files that `pathGlobFilter`, `modifiedAfter` or `modifiedBefore` kept out.
     pub filtered: usize,
+    /// Files that the caller knew.
+    pub known: usize,
 }
 
 /// Lists the files that `spec` means, relative paths starting at the workspace folder `root`.
 ///
 /// A folder that can't be read is an error; one that vanishes meanwhile is not.
 pub fn list(spec: &ReadFiles, root: &Path) -> Result<Listing> {
+    list_new(spec, root, &|_| false)
+}
+
+/// As [`list()`] without the paths that the caller knows; what they are isn't even looked at, which is most of the
+/// time that a listing takes.
+pub fn list_new(spec: &ReadFiles, root: &Path, is_known: &dyn Fn(&str) -> bool) -> Result<Listing> {
     let path = absolute(&spec.path, root)?;
     let name_glob = spec.file_name_glob.as_deref().map(NameGlob::new).transpose()?;
-    let mut walk = Walk { spec, name_glob, loose: None, listing: Listing::default(), followed: Vec::new() };
+    let (listing, found, followed) = (Listing::default(), Vec::new(), Vec::new());
+    let mut walk = Walk { is_known, name_glob, loose: None, listing, found, followed };
     if spec.use_strict_globber {
         let globs = glob::strict(&path)?;
         walk.listing.base = common_base(&globs);
@@ -58,11 +67,54 @@ pub fn list(spec: &ReadFiles, root: &Path) -> Result<Listing> {
         let base = walk.listing.base.clone();
         walk.matching(&base, &[], false)?;
     }
-    let mut listing = walk.listing;
+    let Walk { mut listing, mut found, .. } = walk;
     listing.is_missing = !listing.base.exists();
-    listing.files.sort_unstable_by(|a, b| a.path.cmp(&b.path));
-    listing.files.dedup_by(|a, b| a.path == b.path);
+    found.sort_unstable();
+    found.dedup();
+    let files = look_at(found)?;
+    let count = files.len();
+    listing.files = files.into_iter().filter(|file| is_in_time(spec, file)).collect();
+    listing.filtered += count - listing.files.len();
     Ok(listing)
+}
+
+fn is_in_time(spec: &ReadFiles, file: &FileEntry) -> bool {
+    spec.modified_after_us.is_none_or(|after| file.modified_us > after)
+        && spec.modified_before_us.is_none_or(|before| file.modified_us < before)
+}
+
+/// Fewer files than this aren't worth a thread.
+const FILES_A_THREAD: usize = 1000;
+
+/// Asks for size and time of each file, on all cores; without those that are gone.
+fn look_at(paths: Vec<String>) -> Result<Vec<FileEntry>> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = cores.min(paths.len() / FILES_A_THREAD).max(1);
+    let look = |paths: &[String]| paths.iter().filter_map(|path| look_at_one(path).transpose()).collect();
+    if threads == 1 {
+        return look(&paths);
+    }
+    let shares: Vec<Result<Vec<FileEntry>>> = std::thread::scope(|scope| {
+        let shares = paths.chunks(paths.len().div_ceil(threads));
+        let threads: Vec<_> = shares.map(|share| scope.spawn(move || look(share))).collect();
+        let join = |thread: std::thread::ScopedJoinHandle<'_, _>| {
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        threads.into_iter().map(join).collect()
+    });
+    Ok(shares.into_iter().collect::<Result<Vec<_>>>()?.concat())
+}
+
+fn look_at_one(path: &str) -> Result<Option<FileEntry>> {
+    let look = || {
+        let metadata = fs::metadata(path)?;
+        let file = FileEntry { path: path.to_string(), size: metadata.len(), modified_us: modified_us(&metadata)? };
+        Ok(metadata.is_file().then_some(file))
+    };
+    match look() {
+        Err(error) if is_gone(&error) => Ok(None),
+        result => result.map_err(|error| Error::io("look at", path, error)),
+    }
 }
 
 fn absolute(path: &str, root: &Path) -> Result<String> {
@@ -114,10 +166,12 @@ fn common_base(globs: &[PathGlob]) -> PathBuf {
 }
 
 struct Walk<'a> {
-    spec: &'a ReadFiles,
+    is_known: &'a dyn Fn(&str) -> bool,
     name_glob: Option<NameGlob>,
     loose: Option<LooseGlob>,
     listing: Listing,
+    /// Paths of files that match, in no order, perhaps some twice.
+    found: Vec<String>,
     /// Where the symbolic links on the way from the base to here led, to notice circles.
     followed: Vec<PathBuf>,
 }
@@ -135,7 +189,7 @@ impl Walk<'_> {
                     }
                     let is_last = rest.is_empty();
                     match entry.kind()? {
-                        Kind::File if is_last && !is_folder => self.file(&entry)?,
+                        Kind::File if is_last && !is_folder => self.take(&entry.path())?,
                         Kind::Folder => self.matching(&entry.path(), rest, is_folder)?,
                         Kind::Link => self.follow(&entry, |walk, path| walk.matching(path, rest, is_folder))?,
                         Kind::File | Kind::Other => {}
@@ -145,7 +199,7 @@ impl Walk<'_> {
             }
             [] => match fs::metadata(path) {
                 Ok(metadata) if metadata.is_dir() => self.everything(path),
-                Ok(metadata) if metadata.is_file() && !is_folder => self.take(path, &metadata),
+                Ok(metadata) if metadata.is_file() && !is_folder => self.take(path),
                 Ok(_) => Ok(()),
                 Err(error) if is_gone(&error) => Ok(()),
                 Err(error) => Err(Error::io("look at", path, error)),
@@ -161,7 +215,7 @@ impl Walk<'_> {
                 continue;
             }
             match entry.kind()? {
-                Kind::File => self.file(&entry)?,
+                Kind::File => self.take(&entry.path())?,
                 Kind::Folder => self.everything(&entry.path())?,
                 Kind::Link => self.follow(&entry, |walk, path| walk.matching(path, &[], false))?,
                 Kind::Other => {}
@@ -187,30 +241,17 @@ impl Walk<'_> {
         result
     }
 
-    fn file(&mut self, entry: &Entry) -> Result<()> {
-        if self.name_glob.as_ref().is_some_and(|glob| !glob.matches(&entry.name)) {
-            self.listing.filtered += 1;
-            return Ok(());
-        }
-        match entry.entry.metadata() {
-            Ok(metadata) => self.take(&entry.path(), &metadata),
-            Err(error) if is_gone(&error) => Ok(()),
-            Err(error) => Err(Error::io("look at", entry.path(), error)),
-        }
-    }
-
-    fn take(&mut self, path: &Path, metadata: &fs::Metadata) -> Result<()> {
+    fn take(&mut self, path: &Path) -> Result<()> {
         let text = path.to_str().ok_or_else(|| not_utf8(path))?;
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or(text);
-        let modified_us = modified_us(metadata).map_err(|error| Error::io("look at", path, error))?;
-        let is_kept = self.loose.as_ref().is_none_or(|loose| loose.matches(text))
-            && self.name_glob.as_ref().is_none_or(|glob| glob.matches(name))
-            && self.spec.modified_after_us.is_none_or(|after| modified_us > after)
-            && self.spec.modified_before_us.is_none_or(|before| modified_us < before);
-        if is_kept {
-            self.listing.files.push(FileEntry { path: text.to_string(), size: metadata.len(), modified_us });
-        } else {
+        let name = text.rsplit_once('/').map_or(text, |(_, name)| name);
+        let is_meant = self.loose.as_ref().is_none_or(|loose| loose.matches(text))
+            && self.name_glob.as_ref().is_none_or(|glob| glob.matches(name));
+        if !is_meant {
             self.listing.filtered += 1;
+        } else if (self.is_known)(text) {
+            self.listing.known += 1;
+        } else {
+            self.found.push(text.to_string());
         }
         Ok(())
     }
@@ -376,6 +417,8 @@ mod tests {
         let spec = ReadFiles { file_name_glob: Some("*.json".into()), ..read_files("in") };
         assert_eq!(paths(&spec, root.path()), ["in/a.json"]);
         assert_eq!(paths(&read_files("in/b.csv"), root.path()), ["in/b.csv"]);
+        let new = list_new(&read_files("in"), root.path(), &|path| path.ends_with("a.json")).unwrap();
+        assert_eq!((new.files.len(), new.known), (1, 1));
         assert_eq!(paths(&read_files("in/b.csv/"), root.path()), [""; 0]);
         assert_eq!(paths(&read_files("./x/../in/{a.json,b.csv}"), root.path()), ["in/a.json", "in/b.csv"]);
         let absolute = format!("file://{}/in/a.json", root.path().display());

@@ -38,7 +38,7 @@ mod scan;
 
 pub use counters::ScanCounters;
 pub use infer::{evolve, infer};
-pub use list::{FileEntry, Listing, list};
+pub use list::{FileEntry, Listing, list, list_new};
 pub use scan::table_provider;
 pub use schema::SourceSchema;
 

@@ -497,3 +497,64 @@ fn an_empty_source_has_the_columns_that_are_known_without_files() {
     assert_eq!(source.columns(), ["_rescued_data String"]);
     assert_eq!(source.rows("select count(*) from t"), ["0"]);
 }
+
+#[test]
+fn a_declared_schema_reads_csv_by_position_and_knows_its_partitions() {
+    let column = |name: &str, data_type| Field { name: name.into(), data_type, is_nullable: false, comment: None };
+    let mut source = Source::new(FileFormat::Csv).file("y=1/a.csv", "x,1\ny,z\n").with(|spec| {
+        spec.schema =
+            Some(vec![column("name", DataType::String), column("n", DataType::Short), column("y", DataType::Long)]);
+        spec.schema_evolution_mode = SchemaEvolutionMode::None;
+        spec.rescued_data_column = None;
+    });
+    assert_eq!(source.columns(), ["name String", "n Short", "y Long"]);
+    assert_eq!(source.schema().partition, ["y"]);
+    assert_eq!(source.rows("select * exclude (_metadata) from t"), ["x|1|1", "y|NULL|1"]);
+    // Without rescue a value that doesn't fit makes its record malformed.
+    source.spec.parse_mode = ParseMode::DropMalformed;
+    assert_eq!(source.rows("select name from t"), ["x", "y"]);
+    assert_eq!(source.rows("select name, n from t"), ["x|1"]);
+    source.spec.csv.header = true;
+    source.spec.csv.enforce_schema = false;
+    assert_eq!(source.run("select name from t").unwrap_err().code(), "csv-header-differs");
+}
+
+#[test]
+fn a_new_folder_level_is_a_new_column() {
+    let mut source = Source::new(FileFormat::Json).file("y=1/a.json", r#"{"id":1}"#);
+    source.schema();
+    source = source.file("y=2/m=3/b.json", r#"{"id":2}"#);
+    assert_eq!(source.run("select id from t").unwrap_err().code(), "unknown-fields");
+    source.evolve();
+    assert_eq!(source.rows("select id, y, m from t"), ["1|1|NULL", "2|2|3"]);
+}
+
+#[test]
+fn a_file_that_vanished_fails_or_is_passed_over() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in [("a.json", r#"{"id":1}"#), ("b.json", r#"{"id":2}"#)] {
+        write(folder.path(), name, text);
+    }
+    let files = listed(folder.path());
+    std::fs::remove_file(folder.path().join("b.json")).unwrap();
+    assert_eq!(infer(&read_files("."), &files).unwrap_err().code(), "file-missing");
+    let spec = ReadFiles { ignore_missing_files: true, ..read_files(".") };
+    assert_eq!(infer(&spec, &files).unwrap().schema.fields().len(), 2);
+}
+
+#[test]
+fn dates_without_zone_are_read_in_the_sources_zone() {
+    for (time_zone, expected) in [("UTC", "2024-07-01T12:00:00Z"), ("America/Chicago", "2024-07-01T17:00:00Z")] {
+        let mut source = Source::new(FileFormat::Csv).file("a.csv", "2024-07-01 12:00:00\n");
+        source.spec.time_zone = time_zone.into();
+        assert_eq!(source.rows("select _c0 from t"), [expected]);
+    }
+}
+
+#[test]
+fn a_reader_that_stops_early_ends_the_scan() {
+    let mut source = Source::new(FileFormat::Text).file("a.txt", "line\n".repeat(4_000_000));
+    let (rows, counters) = source.run_on("select value from t limit 3", 2).unwrap();
+    assert_eq!(rows, ["line", "line", "line"]);
+    assert!(counters.rows.load(Relaxed) < 2_000_000);
+}

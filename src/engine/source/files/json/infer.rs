@@ -2,9 +2,9 @@
 //! follows from it.
 //!
 //! Seen kinds only ever add up, so the schema doesn't depend on the order of records, files or merges. As Spark
-//! does, fields are sorted by name; `null` alone, an empty array's elements and an empty object are STRING; integers and fractions together
-//! are DOUBLE; integers too large for BIGINT are DECIMAL as long as 38 digits hold them; whatever else comes
-//! together is STRING, which takes every value as its JSON text.
+//! does, fields are sorted by name; `null` alone, an empty array's elements and an empty object are STRING; integers
+//! and fractions together are DOUBLE; integers too large for BIGINT are DECIMAL as long as 38 digits hold them;
+//! whatever else comes together is STRING, which takes every value as its JSON text.
 //!
 //! Not here: schema hints and the columns of the path (the caller).
 

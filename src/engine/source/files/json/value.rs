@@ -374,7 +374,7 @@ fn append_base64(text: &[u8], values: &mut Bytes) -> bool {
             _ => values.bytes.push(bits as u8),
         }
     }
-    if text.len() % 4 != 0 || digits.len() % 4 == 1 {
+    if !text.len().is_multiple_of(4) || digits.len() % 4 == 1 {
         values.bytes.truncate(before);
         return false;
     }

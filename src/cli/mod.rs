@@ -1,0 +1,158 @@
+//! The command line: a front end without a screen.
+//!
+//! - `args.rs`: the grammar and its help; `exit.rs`: exit codes and what they stand for
+//! - `workspace.rs`: which folder is meant; `terminal.rs`: colours, width, questions; `log.rs`: the log file
+//! - `run.rs`, `validate.rs`, `state.rs` (reset, rename-flow, drop, doctor), `inspect.rs` (what only reads),
+//!   `init.rs`: the commands
+//! - `print/`: answers as text and JSON
+//!
+//! Results go to stdout, progress and problems to stderr. With `--json` stdout holds JSON only.
+
+mod args;
+mod exit;
+mod init;
+mod inspect;
+mod log;
+mod print;
+mod run;
+mod state;
+mod terminal;
+mod validate;
+mod workspace;
+
+use std::ffi::OsString;
+use std::io::Write;
+
+use clap::{CommandFactory, Parser};
+use serde_json::Value;
+
+use args::{Arguments, Command, Folder, Global};
+use exit::{Exit, Trouble};
+use terminal::Terminal;
+
+/// What a command gets to work with.
+#[derive(Debug)]
+pub struct Context {
+    pub terminal: Terminal,
+    pub global: Global,
+    /// The workspace as an argument of the command, if it has one.
+    pub folder: Option<std::path::PathBuf>,
+    pub command: &'static str,
+}
+
+impl Context {
+    /// Prints a result: `text` on stdout, or the value with `--json`.
+    fn answer(&self, exit: Exit, value: &Value, text: impl FnOnce() -> String) -> Result<Exit, Trouble> {
+        match self.global.json {
+            true => print::json::write_result(self.command, exit, value)?,
+            false => write_out(&text())?,
+        }
+        Ok(exit)
+    }
+}
+
+/// Parses the arguments and carries the command out. Usage errors and help are printed by clap.
+pub fn main(arguments: impl Iterator<Item = OsString>) -> Exit {
+    let arguments = match Arguments::try_parse_from(arguments) {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            // A closed pipe: nobody reads it.
+            let _ = error.print();
+            return if error.use_stderr() { Exit::Usage } else { Exit::Ok };
+        }
+    };
+    let is_bare = arguments.command.is_none();
+    let command = arguments.command.unwrap_or(Command::Status { folder: Folder::default() });
+    let context = Context {
+        terminal: Terminal::detect(),
+        global: arguments.global,
+        folder: match is_bare {
+            true => arguments.folder.path.clone(),
+            false => command.folder().cloned(),
+        },
+        command: command.word(),
+    };
+    let done = match (is_bare, arguments.folder.path) {
+        (false, Some(path)) => Err(Trouble::usage(
+            format!("`{}` is no command", path.display()),
+            format!(
+                "flowbench --help lists the commands; a workspace goes after the command or into -C {}",
+                path.display()
+            ),
+        )),
+        _ => carry_out(&context, command),
+    };
+    done.unwrap_or_else(|trouble| {
+        let exit = trouble.exit();
+        if exit == Exit::Ok {
+            return exit;
+        }
+        if context.global.json && !matches!(trouble, Trouble::Io { .. }) {
+            // A second failure to write has nowhere to go.
+            let _ = print::json::write_trouble(context.command, &trouble);
+        }
+        let _ = std::io::stderr().write_all(print_trouble(&trouble, &context.terminal).as_bytes());
+        exit
+    })
+}
+
+fn carry_out(context: &Context, command: Command) -> Result<Exit, Trouble> {
+    match command {
+        Command::Init { folder, sample } => init::run(context, &folder, sample.as_deref()),
+        Command::Validate { watch, format, .. } => validate::run(context, watch, format),
+        Command::Run { selection, dry_run, plan, yes, .. } => run::run(context, &selection, dry_run, plan, yes),
+        Command::Reset { flows, plan, yes } => state::reset(context, &flows, plan, yes),
+        Command::RenameFlow { old, new } => state::rename_flow(context, &old, &new),
+        Command::Drop { dataset, yes } => state::drop_dataset(context, &dataset, yes),
+        Command::Doctor { repair } => state::doctor(context, repair),
+        Command::Status { .. } => inspect::status(context),
+        Command::Updates { limit } => inspect::updates(context, limit),
+        Command::Events { follow, limit, level } => inspect::events(context, follow, limit, level.level()),
+        Command::Graph { format, .. } => inspect::graph(context, format),
+        Command::Show { dataset, limit, filter, at_version, format } => {
+            inspect::show(context, &dataset, limit, filter, at_version, format)
+        }
+        Command::Sql { query, limit, format } => inspect::sql(context, &query, limit, format),
+        Command::Describe { dataset } => inspect::describe(context, &dataset),
+        Command::Functions { pattern } => inspect::functions(context, pattern.as_deref()),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Arguments::command(), "flowbench", &mut script);
+            context.answer(Exit::Ok, &Value::Null, || String::from_utf8_lossy(&script).into_owned())
+        }
+    }
+}
+
+/// Writes a result to stdout.
+pub fn write_out(text: &str) -> Result<(), Trouble> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    Ok(out.flush()?)
+}
+
+/// A trouble as people read it on stderr.
+fn print_trouble(trouble: &Trouble, terminal: &Terminal) -> String {
+    use print::event::{help_line, one_line};
+    let style = terminal.err;
+    let error = |code: &str, message: &str, help: Option<&str>| {
+        let mut out = format!("{}: {}", style.error(format!("error[{code}]")), one_line(message));
+        out.extend(help.filter(|help| !help.is_empty()).map(|help| help_line(help, style)));
+        out.push('\n');
+        out
+    };
+    match trouble {
+        Trouble::Usage { message, help, .. } => error("usage", message, help.as_deref()),
+        Trouble::Invalid { files, diagnostics } => {
+            let mut out = print::diagnostics::render(files, diagnostics, style, terminal.err_width);
+            out.extend(print::diagnostics::summary(diagnostics).map(|summary| format!("{summary}; nothing was run\n")));
+            out
+        }
+        Trouble::Unconfirmed { notices } => {
+            let mut out: String = notices.iter().map(|notice| print::summary::notice(notice, style)).collect();
+            out.push_str(&error("unconfirmed", "refused without confirmation; nothing was changed", None));
+            out
+        }
+        Trouble::Engine(trouble) => error(trouble.code(), &trouble.to_string(), trouble.help().as_deref()),
+        Trouble::Io { action, source } => error("io", &format!("cannot {action}: {source}"), None),
+    }
+}

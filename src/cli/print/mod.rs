@@ -1,0 +1,21 @@
+//! Answers as text. Functions here take plain data and return strings; only `json.rs` and `progress.rs` write
+//! by themselves.
+//!
+//! - `diagnostics.rs`: what is wrong with the files; `json.rs`: the machine-readable output
+//! - `progress.rs`: a running update, `event.rs`: events as lines, `summary.rs`: how the update ended
+//! - `status.rs`, `plan.rs`, `graph.rs`, `describe.rs`, `rows.rs`: one answer each
+//! - `grid.rs`, `number.rs`, `style.rs`: aligned columns, numbers, colours
+
+pub mod style;
+pub mod number;
+pub mod grid;
+pub mod diagnostics;
+pub mod json;
+pub mod event;
+pub mod progress;
+pub mod summary;
+pub mod status;
+pub mod plan;
+pub mod graph;
+pub mod describe;
+pub mod rows;

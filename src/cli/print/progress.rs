@@ -1,0 +1,162 @@
+//! A running update on stderr: a line per flow that is drawn over on a terminal, plain lines elsewhere.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use pipeline::event::{Details, Event, FlowMetrics, Level, State};
+
+use super::event::{metrics_words, one_line};
+use super::number;
+use super::style::Style;
+use crate::cli::terminal::Terminal;
+
+/// Plain lines of one flow's batches are at least this far apart.
+const LINE_PAUSE_US: i64 = 1_000_000;
+
+const STATE_WIDTH: usize = 9;
+const NAME_WIDTH_MAX: usize = 48;
+const REDRAW: Duration = Duration::from_millis(120);
+
+/// Shows an update while it runs; fed with its events.
+pub struct Progress {
+    style: Style,
+    name_width: usize,
+    flows: HashMap<String, Flow>,
+    /// None: plain lines.
+    screen: Option<MultiProgress>,
+}
+
+struct Flow {
+    state: State,
+    metrics: FlowMetrics,
+    /// Event time of its first start and of its last line.
+    started_us: i64,
+    line_us: i64,
+    bar: Option<ProgressBar>,
+}
+
+impl Progress {
+    /// For flows with these names.
+    pub fn new<'a>(terminal: &Terminal, flows: impl Iterator<Item = &'a str>) -> Progress {
+        let name_width = flows.map(|name| name.chars().count()).max().unwrap_or(0).min(NAME_WIDTH_MAX);
+        let screen = terminal.is_live.then(|| MultiProgress::with_draw_target(ProgressDrawTarget::stderr()));
+        Progress { style: terminal.err, name_width, flows: HashMap::new(), screen }
+    }
+
+    /// Takes an event in.
+    pub fn event(&mut self, event: &Event) {
+        match (&event.details, &event.flow) {
+            (Details::FlowProgress { status, metrics }, Some(name)) => {
+                let before = self.flows.get(name).map(|flow| flow.state);
+                let flow = self.flow(name, event.time_us);
+                flow.state = *status;
+                if metrics.batches > 0 {
+                    flow.metrics = *metrics;
+                }
+                if *status == State::Running && before != Some(State::Running) {
+                    flow.started_us = event.time_us;
+                }
+                let is_news = before != Some(*status) && !matches!(status, State::Queued | State::Excluded);
+                self.show(name, event.time_us, is_news);
+            }
+            (Details::BatchProgress { metrics, .. }, Some(name)) => {
+                let flow = self.flow(name, event.time_us);
+                add(&mut flow.metrics, metrics);
+                let is_due = event.time_us - flow.line_us >= LINE_PAUSE_US;
+                self.show(name, event.time_us, is_due);
+            }
+            _ if event.level >= Level::Warn || matches!(event.details, Details::SchemaEvolved { .. }) => {
+                self.print(&super::event::line(event, self.style));
+            }
+            _ => {}
+        }
+    }
+
+    /// Prints a line above the flows.
+    pub fn print(&self, line: &str) {
+        match &self.screen {
+            // The only failure is a closed stderr; nobody is left to tell.
+            Some(screen) => _ = screen.println(line),
+            None => eprintln!("{line}"),
+        }
+    }
+
+    /// Takes the flows' lines away; the summary says the same, in full.
+    pub fn finish(self) {
+        if let Some(screen) = &self.screen {
+            _ = screen.clear();
+        }
+    }
+
+    fn flow(&mut self, name: &str, time_us: i64) -> &mut Flow {
+        let screen = &self.screen;
+        self.flows.entry(name.to_string()).or_insert_with(|| {
+            let bar = screen.as_ref().map(|screen| {
+                let style = ProgressStyle::with_template("{spinner} {msg}").expect("the template is well-formed");
+                let bar = screen.add(ProgressBar::new_spinner().with_style(style));
+                bar.enable_steady_tick(REDRAW);
+                bar
+            });
+            Flow {
+                state: State::Queued,
+                metrics: FlowMetrics::default(),
+                started_us: time_us,
+                line_us: i64::MIN / 2,
+                bar,
+            }
+        })
+    }
+
+    fn show(&mut self, name: &str, time_us: i64, is_line_due: bool) {
+        let (style, width) = (self.style, self.name_width);
+        let Some(flow) = self.flows.get_mut(name) else { return };
+        let text = text(name, width, flow, time_us, style);
+        match &flow.bar {
+            Some(bar) => {
+                bar.set_message(text);
+                if flow.state.is_final() {
+                    // Keeps the line, without a spinner that still turns.
+                    bar.disable_steady_tick();
+                }
+            }
+            None if is_line_due => {
+                flow.line_us = time_us;
+                eprintln!("{}  {text}", style.dim(number::time(time_us)));
+            }
+            None => {}
+        }
+    }
+}
+
+fn text(name: &str, width: usize, flow: &Flow, time_us: i64, style: Style) -> String {
+    let mut text = format!("{:<width$}  {}", one_line(name), style.state(flow.state, STATE_WIDTH));
+    if flow.metrics.batches > 0 {
+        let metrics = &flow.metrics;
+        let elapsed_ms = u64::try_from((time_us - flow.started_us) / 1_000).unwrap_or(0);
+        let batches = number::counted(metrics.batches, "batch", "batches");
+        let rate =
+            if flow.state == State::Running { number::rate(metrics.rows_out, elapsed_ms) } else { String::new() };
+        for part in [batches, rate, metrics_words(metrics)].iter().filter(|part| !part.is_empty()) {
+            text.push_str("  ");
+            text.push_str(part);
+        }
+    }
+    text.trim_end().to_string()
+}
+
+/// Adds a batch's numbers to its flow's; the backlog is what the newest says.
+fn add(flow: &mut FlowMetrics, batch: &FlowMetrics) {
+    *flow = FlowMetrics {
+        batches: flow.batches + batch.batches.max(1),
+        rows_in: flow.rows_in + batch.rows_in,
+        rows_out: flow.rows_out + batch.rows_out,
+        bytes_in: flow.bytes_in + batch.bytes_in,
+        files_in: flow.files_in + batch.files_in,
+        rescued_values: flow.rescued_values + batch.rescued_values,
+        corrupt_records: flow.corrupt_records + batch.corrupt_records,
+        backlog: batch.backlog,
+        backlog_bytes: batch.backlog_bytes,
+        duration_ms: flow.duration_ms + batch.duration_ms,
+    };
+}

@@ -1,0 +1,3 @@
+//! The program as a whole, as people and scripts use it.
+
+mod cli;
