@@ -105,9 +105,11 @@ impl Options {
     }
 }
 
+/// Its name for `--only`, and what it does.
+type Part = (&'static str, fn(&Options) -> Result<()>);
+
 /// What can be measured, in the order of running.
-const PARTS: [(&str, fn(&Options) -> Result<()>); 4] =
-    [("load", load), ("start", start), ("micro", micro), ("ledger", ledger)];
+const PARTS: [Part; 4] = [("load", load), ("start", start), ("micro", micro), ("ledger", ledger)];
 
 // The load
 
@@ -427,7 +429,7 @@ fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();
     for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i) % 3 == 0 {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
             out.push(',');
         }
         out.push(digit);
