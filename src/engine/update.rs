@@ -643,6 +643,7 @@ async fn run_flow(update: &Update, id: FlowId) -> Result<FlowMetrics> {
     let flow = graph.flow(id);
     let retries = flow.limits.retries.unwrap_or(update.engine.settings().limits.retries);
     let mut pause = RETRY_PAUSE;
+    update.live[&id].start();
     let mut record = start(update, id)?;
     for tries in 0.. {
         let is_shadow = update.targets.get(&flow.target).is_some_and(|target| target.shadow_generation.is_some());
