@@ -62,6 +62,17 @@ pub(crate) async fn promote_if_complete(update: &Update, id: DatasetId, ended: F
     promote(update, dataset, target).await.inspect_err(|_| update.full_refreshes.reopen(id, ended))
 }
 
+/// Puts the new generation of tables that no flow writes in force: they are empty.
+pub(crate) async fn promote_without_flows(update: &Update) -> Result<()> {
+    for (id, target) in update.shadows() {
+        let dataset = update.engine.graph().dataset(id);
+        if dataset.flows.is_empty() {
+            promote(update, dataset, target).await?;
+        }
+    }
+    Ok(())
+}
+
 async fn promote(update: &Update, dataset: &Dataset, target: &Target) -> Result<()> {
     let key = dataset.name.key();
     let begun = update.state.begin_promotion(&key)?;

@@ -210,7 +210,7 @@ fn b_28_the_live_flow_has_a_name_and_a_comment_of_its_own() {
         .unwrap();
     let text = String::from_utf8(text.stdout).unwrap();
     let line = |name: &str| text.lines().find(|line| line.contains(name)).unwrap_or_default().to_string();
-    assert!(line("backfill_2023").contains("once") && !line("live").contains("once"), "{text}");
+    assert!(line("backfill_2023").contains("1× backfill") && line("live").contains(" append "), "{text}");
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn b_29_a_table_without_a_query_takes_its_columns_from_its_flows() {
 }
 
 #[test]
-fn several_names_for_one_thing_are_errors_before_anything_is_written() {
+fn two_tables_of_one_name_are_an_error_before_anything_is_written() {
     let workspace = TestWorkspace::new(&format!(
         "CREATE OR REFRESH STREAMING TABLE raw AS SELECT * FROM STREAM read_files('{EVENTS}/*/*/*', format => 'json');\n\
          CREATE OR REFRESH STREAMING TABLE RAW;\nCREATE OR REFRESH MATERIALIZED VIEW m AS SELECT nme FROM raw;"
@@ -246,6 +246,6 @@ fn several_names_for_one_thing_are_errors_before_anything_is_written() {
         .filter(|diagnostic| diagnostic["severity"] == "error")
         .map(|diagnostic| diagnostic["code"].as_str().unwrap())
         .collect();
-    assert!(codes.contains(&"name-not-unique"), "{codes:?}");
+    assert!(codes.contains(&"duplicate-dataset"), "{codes:?}");
     assert!(!workspace.path(".flowbench").exists());
 }

@@ -112,14 +112,14 @@ fn each_schema_evolution_mode_does_what_it_says() {
     };
     let (outcome, workspace) = run("addNewColumns");
     assert_eq!(outcome.code, Some(0), "{outcome}");
-    assert_eq!(workspace.rows("SELECT id, vip, _rescued_data:id FROM raw ORDER BY vip"), ["null|true|2.5", "1|null|null"]);
+    assert_eq!(workspace.rows("SELECT id, vip, _rescued_data:id AS rescued FROM raw ORDER BY vip"), ["1|null|null", "null|true|2.5"]);
     assert_eq!(workspace.columns("raw")[0], "id BIGINT");
 
     let (outcome, workspace) = run("rescue");
     assert_eq!(outcome.code, Some(0), "{outcome}");
     assert_eq!(workspace.columns("raw"), ["id BIGINT", "timestamp STRING", "_rescued_data STRING"]);
     assert_eq!(
-        workspace.rows("SELECT id, _rescued_data:id, _rescued_data:vip FROM raw ORDER BY id"),
+        workspace.rows("SELECT id, _rescued_data:id AS a, _rescued_data:vip AS b FROM raw ORDER BY id"),
         ["1|null|null", "null|2.5|true"]
     );
 

@@ -21,7 +21,7 @@ use datafusion::sql::sqlparser::tokenizer::{Span, Token};
 use super::plan::{Places, PlanError, PlanErrorKind};
 
 /// Databricks' dialect with what its SQL reference says and sqlparser's lacks: `INTERVAL '1 hour'`, `DIV`,
-/// backslashes in strings.
+/// `ORDER BY ALL`, backslashes in strings.
 #[derive(Debug)]
 pub(super) struct SparkDialect;
 
@@ -53,6 +53,9 @@ impl Dialect for SparkDialect {
         true
     }
     fn supports_group_by_expr(&self) -> bool {
+        true
+    }
+    fn supports_order_by_all(&self) -> bool {
         true
     }
     fn supports_lambda_functions(&self) -> bool {
