@@ -104,7 +104,8 @@ pub fn limited(engine: &SessionContext, memory_bytes: Option<u64>) -> Result<Ses
     let pool = TrackConsumersPool::new(FairSpillPool::new(bytes), CONSUMERS_NAMED);
     let shared = engine.runtime_env();
     let runtime = RuntimeEnv { memory_pool: Arc::new(pool), ..shared.as_ref().clone() };
-    let mut state = SessionStateBuilder::new_from_existing(flow_state(engine)).with_runtime_env(Arc::new(runtime)).build();
+    let mut state =
+        SessionStateBuilder::new_from_existing(flow_state(engine)).with_runtime_env(Arc::new(runtime)).build();
     // The builder registers functions in random order; the last registration decides (see `flow_state`).
     functions::register(&mut state)
         .map_err(|source| Error::Query { during: "start the query engine".into(), source: Box::new(source) })?;
