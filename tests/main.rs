@@ -2,4 +2,6 @@
 
 mod behaviours;
 mod cli;
+mod docs;
 mod fixture;
+mod tidy;
