@@ -10,8 +10,8 @@ use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, BinaryOperator, CaseWhen, CastKind, DataType, DuplicateTreatment, ExactNumberInfo, Expr, Function,
     FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident,
-    NullTreatment, ObjectName, ObjectNamePart, OrderByExpr, OrderByOptions, Select, SelectItem, Spanned, Statement,
-    UnaryOperator, Value, VisitMut, VisitorMut,
+    NullTreatment, ObjectName, ObjectNamePart, OrderBy, OrderByExpr, OrderByKind, OrderByOptions, Query, Select,
+    SelectItem, SetExpr, Spanned, Statement, UnaryOperator, Value, VisitMut, VisitorMut,
 };
 use datafusion::sql::sqlparser::dialect::{DatabricksDialect, Dialect, SparkSqlDialect};
 use datafusion::sql::sqlparser::keywords::Keyword;
@@ -148,9 +148,27 @@ impl VisitorMut for Rewriter<'_> {
         ControlFlow::Continue(())
     }
 
+    fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<Self::Break> {
+        spread_order_by_all(query);
+        ControlFlow::Continue(())
+    }
+
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Self::Break> {
         self.expr(expr);
         ControlFlow::Continue(())
+    }
+}
+
+/// `ORDER BY ALL` as `ORDER BY 1, 2, …`: DataFusion's own takes plain columns only. Where the columns can't be
+/// counted, as with `*`, it is left to DataFusion.
+fn spread_order_by_all(query: &mut Query) {
+    let Some(OrderBy { kind, .. }) = &mut query.order_by else { return };
+    let (OrderByKind::All(options), SetExpr::Select(select)) = (&*kind, query.body.as_ref()) else { return };
+    let is_counted = |item: &SelectItem| matches!(item, SelectItem::UnnamedExpr(_) | SelectItem::ExprWithAlias { .. });
+    if select.projection.iter().all(is_counted) {
+        let ordinal = |position: usize| Expr::value(Value::Number(position.to_string(), false));
+        let by = |position| OrderByExpr { expr: ordinal(position), options: *options, with_fill: None };
+        *kind = OrderByKind::Expressions((1..=select.projection.len()).map(by).collect());
     }
 }
 
