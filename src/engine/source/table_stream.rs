@@ -92,7 +92,11 @@ pub fn next_slice(
         let version = slice.end.version;
         let Some(change) = table.changes(version - 1, version)?.pop() else { break };
         if !change.is_append_only && !options.skip_change_commits {
-            return Err(rewritten(name, version, &change.operation));
+            // What came before the rewrite is read first.
+            match slice.end != start {
+                true => break,
+                false => return Err(rewritten(name, version, &change.operation)),
+            }
         }
         let files = if change.is_append_only { change.adds } else { Vec::new() };
         let at = slice.end;
