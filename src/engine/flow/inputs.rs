@@ -140,8 +140,24 @@ pub(crate) async fn open(run: &FlowRun<'_>, records: bool) -> Result<Vec<OpenSou
 
 /// A checkpoint covers the sources it was made with; `gone` are those that the query no longer reads.
 fn refuse_changed_sources(run: &FlowRun<'_>, sources: &[OpenSource], gone: &[crate::state::Source]) -> Result<()> {
-    if run.update.state.known_batches(&run.record.flow_id, run.generation)?.committed.is_none() {
+    let Some(batch) = run.update.state.known_batches(&run.record.flow_id, run.generation)?.committed else {
         return Ok(());
+    };
+    if gone.is_empty() && sources.iter().all(|source| !source.is_recorded) {
+        // A repair has taken it over from the table, which has the rows and not where they came from.
+        let dataset = &run.dataset.label;
+        return Err(Error::user(
+            "checkpoint-lost",
+            format!(
+                "flow `{}`: `{dataset}` holds its batches up to {batch}; what they read was lost with state.db",
+                run.flow.name
+            ),
+            format!(
+                "build the table anew: flowbench run --full-refresh {dataset}; or bound the flow's start to what is new \
+                 (modifiedAfter, STARTINGVERSION) and start a new checkpoint: flowbench reset {}",
+                run.flow.name
+            ),
+        ));
     }
     let gone: Vec<&str> = gone.iter().map(|source| source.source.as_str()).collect();
     let new: Vec<&str> = sources
