@@ -366,3 +366,42 @@ fn a_plan_and_a_dry_run_write_nothing() {
     let backlog = |flow: &str| crate::fixture::find(&plan["backlog"], "flow", flow)["files"].clone();
     assert_eq!((backlog("live"), backlog("backfill_2024")), (2.into(), 3.into()));
 }
+
+#[test]
+fn an_older_copy_of_state_db_is_noticed_and_repaired_as_far_as_possible() {
+    let workspace = TestWorkspace::new(&registration(&[2024]));
+    workspace.events(2025, 2);
+    workspace.run_ok(&["--flow", "live"]);
+    let files = ["state.db", "state.db-wal", "state.db-shm"];
+    let copies: Vec<Option<Vec<u8>>> =
+        files.iter().map(|file| std::fs::read(workspace.path(".flowbench").join(file)).ok()).collect();
+    workspace.events(2024, 3);
+    workspace.event(2025, 9, 9, "");
+    workspace.run_ok(&[]);
+    for (file, copy) in files.iter().zip(copies) {
+        let path = workspace.path(".flowbench").join(file);
+        match copy {
+            Some(bytes) => std::fs::write(path, bytes).unwrap(),
+            None => drop(std::fs::remove_file(path)),
+        }
+    }
+    let refused = workspace.run(&[]);
+    let codes = |outcome: &Outcome| -> Vec<String> {
+        ["live", "backfill_2024"].iter().map(|flow| outcome.flow(flow)["error"]["code"].to_string()).collect()
+    };
+    assert_eq!((refused.code, codes(&refused)), (Some(1), vec!["\"state-behind-table\"".to_string(); 2]), "{refused}");
+    let found = workspace.command(&["doctor"]).result["findings"].as_array().unwrap().clone();
+    assert_eq!(found.iter().filter(|finding| finding["code"] == "state-behind-table").count(), 2, "{found:?}");
+
+    workspace.command(&["doctor", "--repair"]);
+    let outcome = workspace.run(&[]);
+    assert_eq!((outcome.flow_state("backfill_2024"), outcome.flow_state("live")), ("IDLE".into(), "FAILED".into()), "{outcome}");
+    assert_eq!(outcome.flow("live")["error"]["code"], "checkpoint-lost", "{outcome}");
+    assert_eq!(workspace.value("SELECT count(*), count(DISTINCT id) FROM raw"), "6|6");
+    // The other way out than a full refresh: bound the start to what is new, and start again.
+    workspace.event(2025, 10, 10, "");
+    workspace.define(&registration(&[2024]).replace("2024-12-31T23:59:59.999", "2025-01-09T23:59:59.999"));
+    assert_eq!(workspace.command(&["reset", "live", "--yes"]).code, Some(0));
+    assert_eq!(workspace.run_ok(&[]).rows_out("live"), 1);
+    assert_eq!(workspace.value("SELECT count(*), count(DISTINCT id) FROM raw"), "7|7");
+}
