@@ -4,4 +4,5 @@ mod behaviours;
 mod cli;
 mod docs;
 mod fixture;
+mod language;
 mod tidy;
