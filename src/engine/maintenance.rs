@@ -52,8 +52,10 @@ async fn run(update: &Update) -> Result<()> {
         upkeep(update, &dataset.label, &target.table).await?;
     }
     if is_vacuum_due(update.engine.storage()) {
-        for (_, target) in update.targets() {
-            let removed = vacuum(&target.table).await?;
+        for id in graph.dataset_ids().filter(|id| update.target(*id).is_some()) {
+            // Not the target: that of a full refresh was a shadow, which is no table any more.
+            let Some(table) = update.engine.table(graph.dataset(id))? else { continue };
+            let removed = vacuum(&table).await?;
             if removed > 0 {
                 let details =
                     Details::Maintenance { operation: "VACUUM".to_string(), files_added: 0, files_removed: removed };
