@@ -3,3 +3,5 @@
 mod cli;
 #[cfg(unix)]
 mod crash;
+#[cfg(unix)]
+mod properties;

@@ -168,6 +168,7 @@ fn rows_that_another_program_deletes_stay_deleted_and_a_stream_of_them_says_what
     let expected = without(after_second_run(), &["events"], "id=live/a-1 ");
     assert_eq!(workspace.tables()["events"], expected["events"], "the live flow went on");
     workspace.expect(0, &["run", "--full-refresh", "silver"]);
+    workspace.expect(0, &["run"]);
     let expected = without(expected, &["silver"], "id=live/a-1 ");
     assert_same(&without_gold(workspace.tables()), &without_gold(expected), "");
     assert!(workspace.tables()["gold"].contains(&"kind=K1 n=6 total=6".to_string()));
