@@ -3,5 +3,7 @@
 mod cli;
 #[cfg(unix)]
 mod crash;
+mod docs;
 #[cfg(unix)]
 mod properties;
+mod tidy;

@@ -40,7 +40,10 @@ impl Engine {
                     code: error.code().to_string(),
                     message: error.to_string(),
                     help: error.help().or_else(|| {
-                        Some("move state.db away and run `flowbench doctor --repair` to rebuild it from the tables".into())
+                        Some(
+                            "move state.db away and run `flowbench doctor --repair` to rebuild it from the tables"
+                                .into(),
+                        )
                     }),
                     is_mended: false,
                 });
@@ -117,7 +120,10 @@ impl Engine {
             if dataset.full_refresh.is_some() {
                 findings.push(Finding {
                     code: "full-refresh-interrupted".to_string(),
-                    message: format!("a full refresh of `{}` was interrupted; the rows in force are whole", dataset.name),
+                    message: format!(
+                        "a full refresh of `{}` was interrupted; the rows in force are whole",
+                        dataset.name
+                    ),
                     help: Some("the next run, or doctor --repair, ends it".to_string()),
                     is_mended: repair,
                 });
@@ -170,12 +176,7 @@ impl Engine {
     ///
     /// A once flow that is in the table is done. A stream's place in its source is not in the table: its rows
     /// are, so it would read everything twice; it is left for the person to decide.
-    async fn lost_state(
-        &self,
-        tables: &[(PathBuf, Table)],
-        repair: bool,
-        findings: &mut Vec<Finding>,
-    ) -> Result<()> {
+    async fn lost_state(&self, tables: &[(PathBuf, Table)], repair: bool, findings: &mut Vec<Finding>) -> Result<()> {
         if !repair {
             findings.push(finding(
                 "state-lost",

@@ -119,7 +119,11 @@ impl Engine {
         }
         let mut report = ResetReport { flows: Vec::new(), is_done: false };
         let Some(state) = self.state_for_reading()? else {
-            return Err(Error::user("no-state", "no update has run here, so there are no checkpoints", "start one: flowbench run"));
+            return Err(Error::user(
+                "no-state",
+                "no update has run here, so there are no checkpoints",
+                "start one: flowbench run",
+            ));
         };
         for id in &ids {
             report.flows.push(self.flow_reset(&state, *id).await?);
@@ -223,7 +227,8 @@ impl Engine {
             Some(state) => state.datasets()?,
             None => Vec::new(),
         };
-        let found = known.into_iter().find(|k| k.name.eq_ignore_ascii_case(name) || k.dataset.eq_ignore_ascii_case(name));
+        let found =
+            known.into_iter().find(|k| k.name.eq_ignore_ascii_case(name) || k.dataset.eq_ignore_ascii_case(name));
         let found = found.ok_or_else(|| self.unknown_dataset(name))?;
         let folder = self.storage().join(&found.table_path);
         if !is_confirmed {

@@ -248,7 +248,12 @@ impl Engine {
         for changed in self.changes(state, &analysis)? {
             for change in &changed.changes {
                 let details = Details::Notice { code: "definition-changed".to_string(), help: None };
-                recorder.report(Level::Info, About::dataset(&changed.dataset), change_text(&changed.dataset, change), details);
+                recorder.report(
+                    Level::Info,
+                    About::dataset(&changed.dataset),
+                    change_text(&changed.dataset, change),
+                    details,
+                );
             }
         }
         recorder.progress(RunState::Planning, "reading sources as they are now");

@@ -277,10 +277,12 @@ fn mark(run: &FlowRun<'_>, batch: i64, metrics: &FlowMetrics, version: Option<i6
     run.update.state.mark_committed(&run.record.flow_id, run.generation, batch, &committed, now_us())?;
     fail_point::hit("marked", Some(&run.flow.name))?;
     run.live.add(metrics);
-    let message = match metrics.rescued_values {
-        0 => format!("batch {batch} committed: {} rows", metrics.rows_out),
-        rescued => format!("batch {batch} committed: {} rows, {rescued} values rescued", metrics.rows_out),
-    };
+    let mut message = format!("batch {batch} committed: {} rows", metrics.rows_out);
+    for (count, what) in [(metrics.rescued_values, "values rescued"), (metrics.corrupt_records, "corrupt records")] {
+        if count > 0 {
+            message.push_str(&format!(", {count} {what}"));
+        }
+    }
     run.update.recorder.report(
         Level::Info,
         run.about().batch(batch),

@@ -257,13 +257,13 @@ pub(crate) fn are_known(sources: &[OpenSource]) -> bool {
 /// The tables for one batch: of the streams what `planned` says, of the rest all there is.
 pub(crate) async fn batch_inputs(sources: &[OpenSource], planned: &[PlannedInput]) -> Result<BatchInputs> {
     let mut batch = BatchInputs {
-            providers: HashMap::new(),
-            counters: Vec::new(),
-            files: 0,
-            bytes: 0,
-            table_rows: 0,
-            work_bytes: 0,
-        };
+        providers: HashMap::new(),
+        counters: Vec::new(),
+        files: 0,
+        bytes: 0,
+        table_rows: 0,
+        work_bytes: 0,
+    };
     for source in sources {
         let plan = source.source_id.and_then(|id| planned.iter().find(|input| input.source_id == id));
         let provider = match &source.content {

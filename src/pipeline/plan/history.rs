@@ -25,6 +25,8 @@ pub struct FlowHistory {
     pub known_files: u64,
     /// True if it has committed anything in the current generation.
     pub has_checkpoint: bool,
+    /// Gone from the files already when the last update ran, so that nobody has to be told again.
+    pub is_retired: bool,
 }
 
 impl History {
