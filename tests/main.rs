@@ -2,6 +2,11 @@
 
 mod behaviours;
 mod cli;
+#[cfg(unix)]
+mod crash;
 mod docs;
 mod fixture;
+mod language;
+#[cfg(unix)]
+mod properties;
 mod tidy;

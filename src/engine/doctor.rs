@@ -11,6 +11,7 @@ use crate::clock::{iso, now_us};
 use crate::engine::{Engine, table_path};
 use crate::error::{Error, Result};
 use crate::full_refresh;
+use crate::generation::{flow_app_id, flows_in, promoted_in};
 use crate::lock::WriterLock;
 use crate::state::{Access, Completion, ImportCheckpoint, NewDataset, NewFlow, State};
 use crate::table::Table;
@@ -207,6 +208,9 @@ impl Engine {
                 },
                 now_us(),
             )?;
+            if let Some(generation) = promoted_in(table, &dataset.name.key()) {
+                state.import_generation(&dataset.name.key(), generation)?;
+            }
             if dataset.kind() == DatasetKind::StreamingTable {
                 for flow in &dataset.flows {
                     self.take_over(&state, table, *flow, findings)?;
@@ -273,6 +277,7 @@ impl Engine {
             definition_hash: crate::history::definition_hash(&flow.reading.query.fingerprint_text),
         });
         let is_once = completion.is_some();
+        // A stream's checkpoint without its sources doesn't run by itself: that would read everything again.
         let import = ImportCheckpoint { flow_id: &flow_id, generation, batch_id: batch, completion };
         state.import_checkpoint(&import, &new, now_us())?;
         if is_once {
@@ -310,11 +315,9 @@ fn checkpoint_in_table(table: &Table, flow: &str) -> Option<(String, i64, i64)> 
         .iter()
         .filter(|(_, name)| name.eq_ignore_ascii_case(flow))
         .find_map(|(key, _)| key.strip_prefix(FLOW_PROPERTY))?;
-    let generations = table.all_txns().iter().filter_map(|(app_id, batch)| {
-        let generation = app_id.strip_prefix(flow_id)?.strip_prefix(':')?.parse::<i64>().ok()?;
-        Some((flow_id.to_string(), generation, *batch))
-    });
-    generations.max_by_key(|(_, generation, _)| *generation)
+    let generation = *flows_in(table).get(flow_id)?;
+    let batch = table.txn(&flow_app_id(flow_id, generation))?;
+    Some((flow_id.to_string(), generation, batch))
 }
 
 fn finding(code: &str, message: impl Into<String>, help: &str) -> Finding {

@@ -43,7 +43,7 @@ pub enum Error {
     #[error("cannot {action} table `{table}`: {source}")]
     Table { action: &'static str, table: String, source: Box<DeltaTableError> },
 
-    #[error("cannot {action} state.db: {source}")]
+    #[error("state.db: cannot {action}: {source}")]
     State { action: &'static str, source: rusqlite::Error },
 
     /// A query failed while it ran.
@@ -211,6 +211,16 @@ impl Error {
                 std::io::ErrorKind::StorageFull => Some("free some space and run again; the update resumes".into()),
                 std::io::ErrorKind::ReadOnlyFilesystem | std::io::ErrorKind::PermissionDenied => {
                     Some("make the folder writable and run again; the update resumes".into())
+                }
+                _ => None,
+            },
+            Error::State { source, .. } => match source.sqlite_error_code() {
+                Some(rusqlite::ErrorCode::DiskFull) => Some("free some space and run again; the update resumes".into()),
+                Some(rusqlite::ErrorCode::ReadOnly | rusqlite::ErrorCode::CannotOpen) => {
+                    Some("make the storage folder writable and run again; the update resumes".into())
+                }
+                Some(rusqlite::ErrorCode::SystemIoFailure) => {
+                    Some("look at the disk that holds the storage folder; the next run resumes".into())
                 }
                 _ => None,
             },

@@ -285,7 +285,7 @@ fn full_refresh_moves_all_flows_together() {
     assert_eq!(generations(&state), [(2, Some(4)), (1, Some(3))]);
     plan(&state, 3, 0, input(register_source(&state, 3), None, &["a"])).unwrap();
     mark(&state, 3, 0);
-    assert_eq!(state.begin_promotion(TABLE).unwrap().phase, FullRefreshPhase::Promoting);
+    assert_eq!(state.begin_promotion(TABLE, "{\"v\":2}").unwrap().phase, FullRefreshPhase::Promoting);
     state.promote(TABLE).unwrap();
     assert_eq!(generations(&state), [(4, None), (3, None)]);
     let dataset = state.dataset(TABLE).unwrap().unwrap();
