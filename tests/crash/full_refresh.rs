@@ -121,7 +121,10 @@ fn a_flow_that_fails_for_good_leaves_the_generation_in_force() {
     let before = workspace.tables();
     for point in ["written@live", "committed@live:2", "committed@backfill", "promote"] {
         let said = workspace.expect_at(&format!("{point}=error"), 1, &["run", "--full-refresh", "events,silver"]);
-        assert!(said.contains("full refresh of `events` did not finish: the old rows stay in force"), "{point}: {said}");
+        assert!(
+            said.contains("full refresh of `events` did not finish: the old rows stay in force"),
+            "{point}: {said}"
+        );
         assert_eq!(workspace.tables()["events"], before["events"], "{point}");
         workspace.check_settled();
         assert_eq!(workspace.updates()[0].1, "FAILED");

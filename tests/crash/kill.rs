@@ -60,7 +60,9 @@ fn a_first_run_killed_at_any_step_is_made_good_by_the_next() {
     let expected = after_first_run();
     assert_eq!(expected["events"].len(), 15);
     let mut cases = points(&[("live", 3), ("backfill", 1), ("silver", 1), ("gold", 1), ("wide", 1)]);
-    cases.extend(["schema-stored@live", "schema-stored@backfill", "schema-stored@wide", "maintenance"].map(String::from));
+    cases.extend(
+        ["schema-stored@live", "schema-stored@backfill", "schema-stored@wide", "maintenance"].map(String::from),
+    );
     for_each_case("killed in the first run", &cases, Clone::clone, |point| {
         check_killed(&Workspace::fed(), std::slice::from_ref(point), &expected);
     });
@@ -99,8 +101,12 @@ fn killed_again_and_again_is_made_good_too() {
             cases.push(pair.map(|step| format!("{step}@{flow}")).to_vec());
         }
     }
-    for pair in [["planned", "written"], ["written", "committed"], ["committed", "committed"], ["marked", "maintenance"]] {
-        cases.push(pair.map(|step| if step == "maintenance" { step.to_string() } else { format!("{step}@gold") }).to_vec());
+    for pair in
+        [["planned", "written"], ["written", "committed"], ["committed", "committed"], ["marked", "maintenance"]]
+    {
+        cases.push(
+            pair.map(|step| if step == "maintenance" { step.to_string() } else { format!("{step}@gold") }).to_vec(),
+        );
     }
     for several in [
         ["planned@live:3", "committed@live", "written@silver", "committed@silver", "written@gold"],
@@ -109,17 +115,22 @@ fn killed_again_and_again_is_made_good_too() {
     ] {
         cases.push(several.map(String::from).to_vec());
     }
-    for_each_case("killed several times", &cases, |case| case.join(", "), |points| {
-        let workspace = Workspace::fed();
-        for point in points {
-            workspace.expect_killed(&format!("{point}=kill"), &["run"]);
-        }
-        // New input arrives before anybody looks.
-        workspace.feed_second();
-        workspace.expect(0, &["run"]);
-        assert_same(&workspace.tables(), &expected, "");
-        workspace.check_settled();
-    });
+    for_each_case(
+        "killed several times",
+        &cases,
+        |case| case.join(", "),
+        |points| {
+            let workspace = Workspace::fed();
+            for point in points {
+                workspace.expect_killed(&format!("{point}=kill"), &["run"]);
+            }
+            // New input arrives before anybody looks.
+            workspace.feed_second();
+            workspace.expect(0, &["run"]);
+            assert_same(&workspace.tables(), &expected, "");
+            workspace.check_settled();
+        },
+    );
 }
 
 #[test]
@@ -132,12 +143,17 @@ fn a_batch_replayed_with_new_fields_keeps_its_input() {
         ["planned@wide", "schema-stored@wide"],
         ["planned@wide", "committed@wide"],
     ];
-    for_each_case("killed while the schema evolves", &cases, |case| case.join(", "), |points| {
-        let workspace = Workspace::fed();
-        workspace.expect(0, &["run"]);
-        workspace.feed_second();
-        check_killed(&workspace, &points.map(String::from), &expected);
-    });
+    for_each_case(
+        "killed while the schema evolves",
+        &cases,
+        |case| case.join(", "),
+        |points| {
+            let workspace = Workspace::fed();
+            workspace.expect(0, &["run"]);
+            workspace.feed_second();
+            check_killed(&workspace, &points.map(String::from), &expected);
+        },
+    );
 }
 
 /// kill -9 at a moment nobody chose, over and over, while input goes on arriving.
