@@ -8,7 +8,7 @@ use arrow::datatypes::SchemaRef;
 use datafusion::catalog::TableProvider;
 use datafusion::common::ScalarValue;
 use pipeline::change::AppliedDataset;
-use pipeline::data_type::Field;
+use pipeline::data_type::{DataType, Field};
 use pipeline::ddl::parse_type;
 use pipeline::definition::{ColumnDefinition, DatasetKind};
 use pipeline::diagnostic::{self, Diagnostic, nearest};
@@ -21,7 +21,7 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::listings::Listings;
 use crate::micro_batch::query_error;
-use crate::reading::{StreamBatch, empty, plan_reading};
+use crate::reading::{StreamBatch, empty, plan_reading, plan_view};
 use crate::source::external;
 use crate::source::files::{ScanCounters, SourceSchema, table_provider};
 use crate::source::flow_sources::flow_sources;
@@ -58,7 +58,7 @@ impl Engine {
     }
 
     /// Analyses with sources as `listings` has them. What is in `anew` is checked as if nothing of it were
-    /// stored. `views`: views that no flow reads are planned too.
+    /// stored. `views`: views are planned on their own too.
     pub(crate) async fn analyse_with(
         &self,
         state: Option<&State>,
@@ -98,14 +98,20 @@ struct Work<'a> {
     analysis: Analysis,
 }
 
+/// What a query belongs to.
+#[derive(Clone, Copy)]
+enum Planned<'a> {
+    Flow(&'a Flow),
+    View(&'a Dataset),
+}
+
 impl<'a> Work<'a> {
     async fn dataset(&mut self, id: DatasetId, views: bool) -> Result<()> {
         let graph = self.engine.graph();
         let dataset = graph.dataset(id);
         if let Some(view) = &dataset.view {
-            let is_read = !graph.readers(id).is_empty();
-            if views && !is_read {
-                self.plan(view, None).await?;
+            if views {
+                self.view(id, dataset, view).await?;
             }
             return Ok(());
         }
@@ -123,10 +129,22 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
+    /// The columns of a view, with the comments of its list.
+    async fn view(&mut self, id: DatasetId, dataset: &'a Dataset, view: &'a Reading) -> Result<()> {
+        let Some(schema) = self.plan(view, Planned::View(dataset)).await? else { return Ok(()) };
+        if let Ok(mut fields) = output_fields(&schema) {
+            for (field, column) in fields.iter_mut().zip(&dataset.definition.columns) {
+                field.comment.clone_from(&column.comment);
+            }
+            self.analysis.columns[id.0] = Some(Columns::grown(fields));
+        }
+        Ok(())
+    }
+
     /// The columns that a flow's query gives; None if they can't be known yet, or a diagnostic says why not.
     async fn flow(&mut self, id: FlowId) -> Result<Option<Vec<Field>>> {
         let flow = self.engine.graph().flow(id);
-        let Some(schema) = self.plan(&flow.reading, Some(flow)).await? else { return Ok(None) };
+        let Some(schema) = self.plan(&flow.reading, Planned::Flow(flow)).await? else { return Ok(None) };
         Ok(match output_fields(&schema) {
             Ok(fields) => Some(fields),
             Err(misfits) => {
@@ -148,8 +166,12 @@ impl<'a> Work<'a> {
     }
 
     /// Plans a query over tables without rows.
-    async fn plan(&mut self, reading: &'a Reading, flow: Option<&'a Flow>) -> Result<Option<SchemaRef>> {
+    async fn plan(&mut self, reading: &'a Reading, planned: Planned<'a>) -> Result<Option<SchemaRef>> {
         let graph = self.engine.graph();
+        let flow = match planned {
+            Planned::Flow(flow) => Some(flow),
+            Planned::View(_) => None,
+        };
         let mut providers: HashMap<Span, Arc<dyn TableProvider>> = HashMap::new();
         for source in flow_sources(graph, reading) {
             let Some(provider) = self.provider(source.input, &source.key, flow).await? else { return Ok(None) };
@@ -168,7 +190,12 @@ impl<'a> Work<'a> {
             return Ok(None);
         }
         let provide = |input: &ResolvedInput| providers[&input.span].clone();
-        match plan_reading(&self.engine.session()?, graph, reading, &provide).await {
+        let session = self.engine.session()?;
+        let plan = match planned {
+            Planned::Flow(_) => plan_reading(&session, graph, reading, &provide).await,
+            Planned::View(dataset) => plan_view(&session, graph, dataset, reading, &provide).await,
+        };
+        match plan {
             Ok(plan) => {
                 if let Some(flow) = flow.filter(|flow| flow.kind == FlowKind::Append) {
                     self.analysis.diagnostics.extend(stream_rules::check(flow, &plan));
@@ -176,7 +203,12 @@ impl<'a> Work<'a> {
                 Ok(Some(Arc::new(plan.schema().as_arrow().clone())))
             }
             Err(diagnostics) => {
-                self.analysis.diagnostics.extend(diagnostics);
+                // What is wrong with a view is said once, not by everyone who reads it too.
+                for diagnostic in diagnostics {
+                    if !self.analysis.diagnostics.contains(&diagnostic) {
+                        self.analysis.diagnostics.push(diagnostic);
+                    }
+                }
                 Ok(None)
             }
         }
@@ -305,6 +337,9 @@ impl<'a> Work<'a> {
                 true => grow(&target, fields),
                 false => merge(&target, fields),
             };
+            if let Some(declared) = &declared {
+                self.check_not_null(dataset, *flow, declared, fields);
+            }
             match outcome {
                 Ok(grown) => columns = Some(grown),
                 Err(misfits) => {
@@ -320,6 +355,26 @@ impl<'a> Work<'a> {
             }
         }
         Ok(columns)
+    }
+
+    /// What is NOT NULL and has no default must come from every flow.
+    fn check_not_null(&mut self, dataset: &Dataset, flow: FlowId, declared: &Columns, given: &[Field]) {
+        let flow = self.engine.graph().flow(flow);
+        for (field, default) in declared.fields.iter().zip(&declared.defaults) {
+            if field.is_nullable || default.is_some() || position(given, &field.name).is_some() {
+                continue;
+            }
+            let message = format!("flow `{}` lacks column `{}`, which is NOT NULL", flow.name, field.name);
+            let mut diagnostic = Diagnostic::error("not-null-column-missing", flow.reading.query.span, message)
+                .condition("NOT_NULL_CONSTRAINT_VIOLATION")
+                .reason("a column that a flow lacks is NULL")
+                .help("add the column to the query, or give it a DEFAULT");
+            let mut declarations = dataset.definition.columns.iter();
+            if let Some(column) = declarations.find(|column| column.name.value.eq_ignore_ascii_case(&field.name)) {
+                diagnostic = diagnostic.label(column.name.span, "declared here");
+            }
+            self.analysis.diagnostics.push(diagnostic);
+        }
     }
 
     /// A streaming table can't become a materialized view in place, nor the other way round.
@@ -360,8 +415,15 @@ impl<'a> Work<'a> {
         match misfit {
             Misfit::Type { column, from, to } => {
                 let other = first.get(&column.to_lowercase()).map(|id| graph.flow(*id));
-                let diagnostic = match other {
-                    Some(other) => Diagnostic::error(
+                let declared = dataset.definition.columns.iter().find(|c| c.name.value.eq_ignore_ascii_case(column));
+                let diagnostic = match (declared, other) {
+                    (Some(declared), _) => Diagnostic::error(
+                        "schema-mismatch",
+                        span,
+                        format!("column `{column}` of `{label}` is declared {to}; flow `{}` gives {from}", flow.name),
+                    )
+                    .label(declared.name.span, "declared here"),
+                    (None, Some(other)) => Diagnostic::error(
                         "flow-types-differ",
                         span,
                         format!(
@@ -370,7 +432,7 @@ impl<'a> Work<'a> {
                         ),
                     )
                     .label(other.name_span, "the other flow"),
-                    None => Diagnostic::error(
+                    (None, None) => Diagnostic::error(
                         "schema-mismatch",
                         span,
                         format!("column `{column}` of `{label}` is {to}; flow `{}` gives {from}", flow.name),
@@ -404,14 +466,8 @@ impl<'a> Work<'a> {
         let mut columns = Columns { fields: Vec::new(), is_declared: true, defaults: Vec::new() };
         for column in &definition.columns {
             let Some(data_type) = &column.data_type else { continue };
-            let data_type = match parse_type(&data_type.value) {
-                Ok(parsed) => parsed,
-                Err(error) => {
-                    let problem = Diagnostic::error("column-type", data_type.span, error.message.clone());
-                    self.analysis.diagnostics.push(problem.help("write a Spark type, such as BIGINT or ARRAY<STRING>"));
-                    continue;
-                }
-            };
+            // A type that can't be read is reported by `pipeline::validate`.
+            let Ok(data_type) = parse_type(&data_type.value) else { continue };
             columns.fields.push(Field {
                 name: column.name.value.clone(),
                 data_type,
@@ -503,6 +559,28 @@ impl<'a> Work<'a> {
     /// PARTITIONED BY and CLUSTER BY name columns that there are.
     fn check_layout(&mut self, dataset: &Dataset, columns: &Columns) {
         let definition = &dataset.definition;
+        let clauses = [
+            (&definition.partition_by, "partition-type", "PARTITIONED BY", "a folder's name can't hold such a value"),
+            (&definition.cluster_by, "cluster-type", "CLUSTER BY", "files keep no least and greatest value of it"),
+        ];
+        for (used, code, clause, reason) in clauses {
+            for used in used {
+                let Some(at) = position(&columns.fields, &used.value) else { continue };
+                let data_type = &columns.fields[at].data_type;
+                let is_plain = !matches!(
+                    data_type,
+                    DataType::Array(_) | DataType::Map(..) | DataType::Struct(_) | DataType::Binary
+                );
+                if is_plain && (code == "partition-type" || *data_type != DataType::Boolean) {
+                    continue;
+                }
+                self.analysis.diagnostics.push(
+                    Diagnostic::error(code, used.span, format!("{clause} can't take `{}`, which is {data_type}", used.value))
+                        .reason(reason)
+                        .help("take a column of numbers, dates, timestamps or text"),
+                );
+            }
+        }
         for used in definition.partition_by.iter().chain(&definition.cluster_by) {
             if position(&columns.fields, &used.value).is_some() || !definition.columns.is_empty() {
                 continue;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use pipeline::definition::DatasetKind;
 use pipeline::graph::{FlowId, FlowKind};
 use pipeline::report::{DoctorReport, Finding};
+use pipeline::resume::{Facts, FoundTable, Refusal, Resume, resume};
 
 use crate::clock::{iso, now_us};
 use crate::engine::{Engine, table_path};
@@ -54,6 +55,7 @@ impl Engine {
             findings.push(finding("state-damaged", problem, "put a copy of state.db back"));
         }
         self.leftovers(&state, repair, &mut findings).await?;
+        self.older_state(&state, &tables, repair, &mut findings)?;
         self.unknown_tables(&state, &tables, &mut findings)?;
         if repair {
             self.remove_orphans(&tables, &mut findings).await?;
@@ -218,6 +220,45 @@ impl Engine {
         Ok(())
     }
 
+    /// Tables that hold batches which state.db never planned: it is an older copy.
+    fn older_state(
+        &self,
+        state: &State,
+        tables: &[(PathBuf, Table)],
+        repair: bool,
+        findings: &mut Vec<Finding>,
+    ) -> Result<()> {
+        // Between commit and mark a running update looks the same.
+        if !repair && WriterLock::is_held(self.storage()) {
+            return Ok(());
+        }
+        let graph = self.graph();
+        for id in graph.flow_ids() {
+            let flow = graph.flow(id);
+            let dataset = graph.dataset(flow.target);
+            let folder = self.table_folder(&dataset.name);
+            let Some((_, table)) = tables.iter().find(|(path, _)| *path == folder) else { continue };
+            let Some(record) = state.flow(&dataset.name.key(), &flow.name)? else { continue };
+            let known = state.known_batches(&record.flow_id, record.generation)?;
+            let txn = table.txn(&format!("{}:{}", record.flow_id, record.generation));
+            let found = FoundTable::Exists { version: table.version(), txn };
+            let Resume::Refuse(refusal @ Refusal::StateBehind { .. }) = resume(&Facts { known, table: found }) else {
+                continue;
+            };
+            match repair {
+                true => self.take_over(state, table, id, findings)?,
+                false => findings.push(finding(
+                    refusal.code(),
+                    format!("flow `{}` into `{}`: {}", flow.name, dataset.label, refusal.reason()),
+                    refusal.help(),
+                )),
+            }
+        }
+        Ok(())
+    }
+
+    /// Records what a table proves of a flow: a once flow that is in it is done. Of a stream only the number of
+    /// its last batch is known; it will not run before someone has decided how it starts again.
     fn take_over(&self, state: &State, table: &Table, id: FlowId, findings: &mut Vec<Finding>) -> Result<()> {
         let graph = self.graph();
         let flow = graph.flow(id);
@@ -256,8 +297,8 @@ impl Engine {
                     dataset.label
                 ),
                 &format!(
-                    "build the table anew: flowbench run --full-refresh {}; or bound the flow's start \
-                     (modifiedAfter, STARTINGVERSION) to what is new, then: flowbench reset {}",
+                    "build the table anew: flowbench run --full-refresh {}; or bound the flow's start to what is new \
+                     (modifiedAfter, STARTINGVERSION) and start a new checkpoint: flowbench reset {}",
                     dataset.label, flow.name
                 ),
             ));

@@ -64,6 +64,16 @@ pub(crate) async fn promote_if_complete(update: &Update, id: DatasetId, ended: F
     promote(update, id, target).await.inspect_err(|_| update.full_refreshes.reopen(ended))
 }
 
+/// Puts the new generation of tables that no flow writes in force: they are empty.
+pub(crate) async fn promote_without_flows(update: &Update) -> Result<()> {
+    for id in update.shadows() {
+        if let Some(target) = update.target(id).filter(|_| update.engine.graph().dataset(id).flows.is_empty()) {
+            promote(update, id, target).await?;
+        }
+    }
+    Ok(())
+}
+
 async fn promote(update: &Update, id: DatasetId, target: &Target) -> Result<()> {
     let dataset = update.engine.graph().dataset(id);
     let key = dataset.name.key();

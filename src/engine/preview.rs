@@ -10,7 +10,7 @@ use datafusion::catalog::TableProvider;
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 use futures::StreamExt;
 use pipeline::diagnostic::Diagnostic;
-use pipeline::graph::{Graph, Reading, ResolvedInput, Source};
+use pipeline::graph::{Dataset, Graph, Reading, ResolvedInput, Source};
 use pipeline::parse;
 use pipeline::report::{Column, Rows};
 use pipeline::text::{FileId, MappedText, SourceFile};
@@ -19,7 +19,7 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::listings::Listings;
 use crate::micro_batch::query_error;
-use crate::reading::{empty, plan_reading};
+use crate::reading::{empty, plan_reading, plan_view};
 use crate::source::external;
 use crate::source::files::{ScanCounters, table_provider};
 use crate::source::flow_sources::flow_sources;
@@ -106,7 +106,7 @@ impl Engine {
                         ));
                     }
                     Some(view) => {
-                        let plan = self.plan_stored(view).await?;
+                        let plan = self.plan_stored(view, Some(dataset)).await?;
                         Arc::new(datafusion::datasource::ViewTable::new(plan, None)) as Arc<dyn TableProvider>
                     }
                     None => self.stored(&dataset.label, &self.table_folder(&dataset.name), options.at_version).await?,
@@ -205,14 +205,15 @@ impl Engine {
                     .help("remove STREAM"),
             ]));
         }
-        self.plan_stored(&reading).await.map_err(|error| match error {
+        self.plan_stored(&reading, None).await.map_err(|error| match error {
             Error::Invalid { diagnostics } => invalid(diagnostics),
             error => error,
         })
     }
 
     /// Plans a query over what is stored now. Streams of a view are read as a whole.
-    async fn plan_stored(&self, reading: &Reading) -> Result<LogicalPlan> {
+    /// `view`: the view whose query it is.
+    async fn plan_stored(&self, reading: &Reading, view: Option<&Dataset>) -> Result<LogicalPlan> {
         let listings = Listings::new(self.root().to_path_buf());
         let graph: &Graph = self.graph();
         let mut providers = std::collections::HashMap::new();
@@ -248,7 +249,11 @@ impl Engine {
         let provide = |input: &ResolvedInput| {
             providers.get(&input.span).cloned().unwrap_or_else(|| empty(Arc::new(arrow::datatypes::Schema::empty())))
         };
-        plan_reading(&session, graph, reading, &provide).await.map_err(|diagnostics| Error::Invalid { diagnostics })
+        let plan = match view {
+            Some(dataset) => plan_view(&session, graph, dataset, reading, &provide).await,
+            None => plan_reading(&session, graph, reading, &provide).await,
+        };
+        plan.map_err(|diagnostics| Error::Invalid { diagnostics })
     }
 
     async fn rows(&self, plan: LogicalPlan, limit: Option<usize>) -> Result<Rows> {
@@ -350,7 +355,7 @@ fn result_columns(schema: &arrow::datatypes::Schema) -> Vec<Column> {
 
 fn text_rows(batch: &RecordBatch) -> Result<Vec<Vec<Option<String>>>> {
     let options = FormatOptions::new()
-        .with_null("NULL")
+        .with_null("null")
         .with_timestamp_tz_format(Some(TIMESTAMP))
         .with_timestamp_format(Some(TIMESTAMP));
     let failed = |e: arrow::error::ArrowError| Error::Internal(format!("rows as text: {e}"));
@@ -360,7 +365,8 @@ fn text_rows(batch: &RecordBatch) -> Result<Vec<Vec<Option<String>>>> {
     for row in 0..batch.num_rows() {
         let mut cells = Vec::with_capacity(columns.len());
         for (column, array) in columns.iter().zip(batch.columns()) {
-            cells.push(match array.is_null(row) {
+            let is_null = array.is_null(row) || array.data_type().is_null();
+            cells.push(match is_null {
                 true => None,
                 false => Some(column.value(row).try_to_string().map_err(failed)?),
             });
@@ -376,7 +382,7 @@ const TIMESTAMP: &str = "%Y-%m-%d %H:%M:%S%.f";
 /// CSV has no nested values: they are written as text.
 fn flat(batch: &RecordBatch) -> Result<RecordBatch> {
     let failed = |e: arrow::error::ArrowError| Error::Internal(format!("nested columns as text: {e}"));
-    let options = FormatOptions::new().with_null("NULL");
+    let options = FormatOptions::new().with_null("null");
     let (mut fields, mut columns) = (Vec::new(), Vec::new());
     for (field, column) in batch.schema().fields().iter().zip(batch.columns()) {
         if !field.data_type().is_nested() {

@@ -9,12 +9,12 @@ use arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::datasource::{ViewTable, source_as_provider};
 use datafusion::error::DataFusionError;
-use datafusion::logical_expr::{Expr, LogicalPlan, TableProviderFilterPushDown, TableType};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::SessionContext;
 use futures::future::BoxFuture;
 use pipeline::diagnostic::Diagnostic;
-use pipeline::graph::{Graph, Reading, ResolvedInput, Source};
+use pipeline::graph::{Dataset, Graph, Reading, ResolvedInput, Source};
 
 use crate::session::{self, PlanError};
 
@@ -35,12 +35,12 @@ pub fn plan_reading<'a>(
         let mut inputs: Vec<(String, Arc<dyn TableProvider>)> = Vec::new();
         for input in &reading.inputs {
             let view = match input.source {
-                Source::Dataset { id, .. } => graph.dataset(id).view.as_ref(),
+                Source::Dataset { id, .. } => Some(graph.dataset(id)).zip(graph.dataset(id).view.as_ref()),
                 _ => None,
             };
             let provider = match view {
-                Some(view) => {
-                    let plan = plan_reading(session, graph, view, provide).await?;
+                Some((dataset, view)) => {
+                    let plan = plan_view(session, graph, dataset, view, provide).await?;
                     Arc::new(ViewTable::new(plan, None)) as Arc<dyn TableProvider>
                 }
                 None => provide(input),
@@ -51,6 +51,44 @@ pub fn plan_reading<'a>(
             .await
             .map_err(|errors| errors.iter().map(|error| diagnostic(reading, error)).collect())
     })
+}
+
+/// Plans a view: its query, under the names of its column list.
+///
+/// # Errors
+/// All that is wrong with the query, or a list that doesn't fit it.
+pub async fn plan_view<'a>(
+    session: &'a SessionContext,
+    graph: &'a Graph,
+    dataset: &'a Dataset,
+    view: &'a Reading,
+    provide: &'a Provide<'a>,
+) -> Result<LogicalPlan, Vec<Diagnostic>> {
+    let plan = plan_reading(session, graph, view, provide).await?;
+    let names = &dataset.definition.columns;
+    let Some(first) = names.first() else { return Ok(plan) };
+    let given = plan.schema().columns();
+    if given.len() != names.len() {
+        let message = format!(
+            "the list of `{}` names {}, its query gives {}",
+            dataset.label,
+            columns_in_words(names.len()),
+            columns_in_words(given.len())
+        );
+        return Err(vec![
+            Diagnostic::error("view-columns", first.name.span, message)
+                .condition("CREATE_VIEW_COLUMN_ARITY_MISMATCH")
+                .label(view.query.span, "the query")
+                .help("name every column of the query, or leave the list out"),
+        ]);
+    }
+    let named = given.into_iter().zip(names).map(|(column, name)| Expr::Column(column).alias(&name.name.value));
+    let named = LogicalPlanBuilder::from(plan).project(named).and_then(LogicalPlanBuilder::build);
+    named.map_err(|error| vec![Diagnostic::error("view-columns", first.name.span, error.strip_backtrace())])
+}
+
+fn columns_in_words(count: usize) -> String {
+    if count == 1 { "1 column".to_string() } else { format!("{count} columns") }
 }
 
 /// A planning error at its place in the user's file.

@@ -170,7 +170,7 @@ impl Engine {
         let started = Instant::now();
         self.check_files()?;
         let listings = Listings::new(self.root().to_path_buf());
-        if !self.storage().exists() {
+        if !State::exists(self.storage()) {
             // A first run of an invalid workspace leaves no trace.
             self.prepare(None, &request, &listings).await?;
         }
@@ -393,7 +393,12 @@ impl Update {
             self.flow_ids.insert(id, record.flow_id);
         }
         self.state.retire_flows_except(&self.flow_ids.values().map(String::as_str).collect::<Vec<_>>())?;
-        let datasets: BTreeSet<DatasetId> = self.running().map(|id| graph.flow(id).target).collect();
+        let mut datasets: BTreeSet<DatasetId> = self.running().map(|id| graph.flow(id).target).collect();
+        // A declared table exists, even if no flow writes it (yet).
+        datasets.extend(graph.dataset_ids().filter(|id| {
+            let dataset = graph.dataset(*id);
+            dataset.kind() == DatasetKind::StreamingTable && dataset.flows.is_empty()
+        }));
         for id in datasets {
             let dataset = graph.dataset(id);
             let Some(columns) = self.columns[id.0].clone() else {
@@ -590,6 +595,7 @@ async fn run_flows(update: &Arc<Update>) -> Result<Vec<FlowOutcome>> {
         states.insert(*id, state);
         report_state(update, *id, state, None)?;
     }
+    full_refresh::promote_without_flows(update).await?;
     let limit = update.engine.settings().limits.concurrent_flows.max(1);
     let mut running: JoinSet<(FlowId, Result<FlowMetrics>)> = JoinSet::new();
     let mut tasks = HashMap::new();

@@ -168,14 +168,17 @@ async fn fingerprint(run: &FlowRun<'_>, sources: &[OpenSource]) -> Result<serde_
         };
         inputs.insert(source.key.clone(), state);
     }
-    let views: Vec<&str> = graph
+    let views: Vec<String> = graph
         .all_inputs(&run.flow.reading)
         .into_iter()
         .filter_map(|input| match input.source {
-            pipeline::graph::Source::Dataset { id, .. } => graph.dataset(id).view.as_ref(),
+            pipeline::graph::Source::Dataset { id, .. } => Some(graph.dataset(id)).zip(graph.dataset(id).view.as_ref()),
             _ => None,
         })
-        .map(|view| view.query.fingerprint_text.as_str())
+        .map(|(dataset, view)| {
+            let names = dataset.definition.columns.iter().map(|column| format!("{}, ", column.name.value));
+            names.chain([view.query.fingerprint_text.clone()]).collect()
+        })
         .collect();
     let definition = &run.dataset.definition;
     let columns: Vec<String> = definition

@@ -1,16 +1,25 @@
-//! Arithmetic with Spark's meaning: division, rounding.
+//! Arithmetic with Spark's meaning: overflow, division, rounding.
 //!
 //! Not here: what DataFusion and datafusion-spark do as Spark does.
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, Float64Array, Int64Array, StringArray};
-use datafusion::arrow::datatypes::Float64Type;
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, Datum, Float64Array, Int64Array, StringArray};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::compute::kernels::numeric::{add, mul, sub};
+use datafusion::arrow::datatypes::{DataType, Float64Type};
+use datafusion::arrow::error::ArrowError;
 use datafusion::common::{Result, exec_datafusion_err};
 
+use super::casts::type_name;
 use super::function::{Call, Definition, Param, Returns};
 
 const TWO_DOUBLES: &[Param] = &[Param::Double, Param::Double];
 
+const TWO: &[Param] = &[Param::Any, Param::Any];
+
 pub(super) const FUNCTIONS: &[Definition] = &[
+    Definition::new("__add", TWO, Returns::From(wider), |call| checked(call, add), "a + b", "Of whole numbers"),
+    Definition::new("__subtract", TWO, Returns::From(wider), |call| checked(call, sub), "a - b", "Of whole numbers"),
+    Definition::new("__multiply", TWO, Returns::From(wider), |call| checked(call, mul), "a * b", "Of whole numbers"),
     Definition::new(
         "divide",
         TWO_DOUBLES,
@@ -53,6 +62,33 @@ pub(super) const FUNCTIONS: &[Definition] = &[
         "`#,###.##` with so many digits after the point",
     ),
 ];
+
+/// The type of an operation on two whole numbers; unsigned ones are of our own making and small.
+fn wider(args: &[DataType]) -> Result<DataType> {
+    let width = |data_type: &DataType| match data_type {
+        DataType::Int8 => 0,
+        DataType::Int16 | DataType::UInt8 => 1,
+        DataType::Int32 | DataType::UInt16 => 2,
+        _ => 3,
+    };
+    let widest = args.iter().map(width).max().unwrap_or(3);
+    Ok([DataType::Int8, DataType::Int16, DataType::Int32, DataType::Int64][widest].clone())
+}
+
+type Kernel = fn(&dyn Datum, &dyn Datum) -> Result<ArrayRef, ArrowError>;
+
+/// Arrow's kernels of whole numbers fail where the result doesn't fit.
+fn checked(call: &Call, kernel: Kernel) -> Result<ArrayRef> {
+    let (left, right) = (cast(&call.args[0], call.returns)?, cast(&call.args[1], call.returns)?);
+    kernel(&left, &right).map_err(|error| match error {
+        ArrowError::ArithmeticOverflow(what) => exec_datafusion_err!(
+            "{} overflow: {} (ARITHMETIC_OVERFLOW); cast a side to a wider type",
+            type_name(call.returns),
+            what.trim_start_matches("Overflow happened on: ")
+        ),
+        other => other.into(),
+    })
+}
 
 fn by_zero() -> datafusion::error::DataFusionError {
     exec_datafusion_err!("division by zero (DIVIDE_BY_ZERO); `try_divide` gives NULL instead")

@@ -4,10 +4,14 @@
 //! - [`plan`]: SQL text over named inputs → logical plan, or all that is wrong with it, with places;
 //! - `syntax`: Spark's spellings rewritten in the parsed statement, before DataFusion sees it;
 //! - `spelling`: names of columns and relations without regard to case;
+//! - `literals`: numbers with Spark's types;
+//! - `implicit_casts`: values that become text unasked;
 //! - `operators`, `types`: what DataFusion's planner asks us: `/`, `a.b`, `a[0]`, `TIMESTAMP`, ….
 //!
 //! Not here: functions (`crate::functions`), sources and tables.
 
+mod implicit_casts;
+mod literals;
 mod operators;
 pub mod plan;
 mod spelling;
@@ -71,7 +75,8 @@ pub fn session(options: &SessionOptions) -> Result<SessionContext> {
         .with_config(config(options))
         .with_runtime_env(runtime)
         .with_default_features()
-        .with_type_planner(Arc::new(types::SparkTypes));
+        .with_type_planner(Arc::new(types::SparkTypes))
+        .with_analyzer_rule(Arc::new(implicit_casts::SparkText));
     // The first planner that answers wins.
     builder.expr_planners().get_or_insert_default().insert(0, Arc::new(operators::SparkOperators));
     let mut state = builder.build();

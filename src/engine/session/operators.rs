@@ -1,14 +1,15 @@
-//! What Spark's operators mean where DataFusion's planner asks: `/`, `DIV`, `a:b.c`, `s.field`, `a[0]`, `m['k']`.
+//! What Spark's operators mean where DataFusion's planner asks: `+`, `/`, `DIV`, literals of numbers, `a:b.c`, `s.field`, `a[0]`, `m['k']`.
 //!
 //! Not here: syntax that DataFusion can't take in at all; `syntax` rewrites that before planning.
 
 use datafusion::arrow::datatypes::{DataType, Field};
-use datafusion::common::{Column, DFSchema, Result, TableReference, plan_err};
+use datafusion::common::{Column, DFSchema, Result, ScalarValue, TableReference, plan_err};
 use datafusion::functions::core::expr_fn::get_field;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr, RawFieldAccessExpr};
 use datafusion::logical_expr::sqlparser::ast::BinaryOperator;
 use datafusion::logical_expr::{Expr, ExprSchemable, GetFieldAccess, lit};
 
+use super::literals;
 use crate::functions;
 
 #[derive(Debug)]
@@ -23,6 +24,33 @@ impl ExprPlanner for SparkOperators {
                 Ok(PlannerResult::Planned(functions::call("divide", vec![left, right])))
             }
             BinaryOperator::MyIntegerDivide => Ok(PlannerResult::Planned(functions::call("div", vec![left, right]))),
+            BinaryOperator::Custom(number) if number == literals::NUMBER => {
+                let text = |expr: &Expr| match expr {
+                    Expr::Literal(text, _) => text.try_as_str().flatten().unwrap_or_default().to_string(),
+                    _ => String::new(),
+                };
+                Ok(PlannerResult::Planned(lit(literals::value(&text(&left), &text(&right))?)))
+            }
+            BinaryOperator::Plus | BinaryOperator::Minus | BinaryOperator::Multiply => {
+                let (left_type, right_type) = (left.get_type(schema)?, right.get_type(schema)?);
+                // Whole numbers that overflow are an error, not another number.
+                if left_type.is_integer() && right_type.is_integer() {
+                    let name = match op {
+                        BinaryOperator::Plus => "__add",
+                        BinaryOperator::Minus => "__subtract",
+                        _ => "__multiply",
+                    };
+                    return Ok(PlannerResult::Planned(functions::call(name, vec![left, right])));
+                }
+                // A date and hours give a timestamp; DataFusion would drop the hours.
+                let at_midnight = |expr: Expr| functions::call("timestamp", vec![expr]);
+                let (left, right) = match (&left_type, &right_type) {
+                    (DataType::Date32, DataType::Interval(_)) if has_time(&right) => (at_midnight(left), right),
+                    (DataType::Interval(_), DataType::Date32) if has_time(&left) => (left, at_midnight(right)),
+                    _ => (left, right),
+                };
+                Ok(PlannerResult::Original(RawBinaryExpr { op, left, right }))
+            }
             // `col:path`
             BinaryOperator::Custom(colon) if colon == ":" => {
                 let path = match &right {
@@ -56,7 +84,14 @@ impl ExprPlanner for SparkOperators {
     }
 
     fn plan_extract(&self, args: Vec<Expr>) -> Result<PlannerResult<Vec<Expr>>> {
-        Ok(PlannerResult::Planned(functions::call("date_part", args)))
+        let part = match args.first() {
+            Some(Expr::Literal(part, _)) => part.try_as_str().flatten().and_then(part_of_date),
+            _ => None,
+        };
+        match (part, args.get(1)) {
+            (Some(name), Some(moment)) => Ok(PlannerResult::Planned(functions::call(name, vec![moment.clone()]))),
+            _ => Ok(PlannerResult::Planned(functions::call("date_part", args))),
+        }
     }
 
     fn plan_substring(&self, args: Vec<Expr>) -> Result<PlannerResult<Vec<Expr>>> {
@@ -75,6 +110,35 @@ impl ExprPlanner for SparkOperators {
             (expr, data_type) = access(expr, &data_type, name)?;
         }
         Ok(PlannerResult::Planned(expr))
+    }
+}
+
+/// The function that takes this part of a date or time in the session's zone; DataFusion's `date_part` takes it
+/// in UTC.
+pub(super) fn part_of_date(part: &str) -> Option<&'static str> {
+    Some(match part.to_ascii_lowercase().as_str() {
+        "year" | "years" | "y" | "yr" | "yrs" => "year",
+        "quarter" | "quarters" | "qtr" => "quarter",
+        "month" | "months" | "mon" | "mons" => "month",
+        "week" | "weeks" | "w" => "weekofyear",
+        "day" | "days" | "d" => "day",
+        "dayofweek" | "dow" => "dayofweek",
+        "doy" => "dayofyear",
+        "hour" | "hours" | "h" | "hr" | "hrs" => "hour",
+        "minute" | "minutes" | "m" | "min" | "mins" => "minute",
+        "second" | "seconds" | "s" | "sec" | "secs" => "second",
+        _ => return None,
+    })
+}
+
+/// True for an interval with hours or less, or one that is not constant.
+fn has_time(interval: &Expr) -> bool {
+    match interval {
+        Expr::Literal(ScalarValue::IntervalMonthDayNano(Some(interval)), _) => interval.nanoseconds != 0,
+        Expr::Literal(ScalarValue::IntervalDayTime(Some(interval)), _) => interval.milliseconds != 0,
+        Expr::Literal(ScalarValue::IntervalYearMonth(_), _) => false,
+        Expr::Negative(interval) => has_time(interval),
+        _ => true,
     }
 }
 

@@ -22,11 +22,12 @@ use datafusion::sql::sqlparser::ast::Statement;
 use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::{Location, Span};
 use pipeline::diagnostic::nearest;
+use pipeline::parse::SparkDialect;
 use pipeline::text::offset_of;
 use regex::Regex;
 
 use super::spelling::{self, Mend, Target};
-use super::{flow_session, syntax};
+use super::{flow_session, literals, syntax};
 use crate::functions;
 
 /// How many unknown names are reported at once.
@@ -166,6 +167,7 @@ pub async fn plan(
     if !refused.is_empty() {
         return Err(refused);
     }
+    literals::rewrite(&mut statement);
     let known: Vec<Column> = columns.iter().chain(&aliases).cloned().collect();
     spelling::respell_lists(&mut statement, &known);
     let planner = Planner { state: session.state(), places, columns, aliases };
@@ -187,7 +189,7 @@ fn parse(sql: &str) -> Result<Statement, Box<PlanError>> {
         let message = PLACE.replace(&message, "").trim_start_matches("sql parser error: ").to_string();
         Box::new(PlanError { kind: PlanErrorKind::Syntax, message: lower_first(&message), range, help: None })
     };
-    let parsed = Parser::new(&syntax::SparkDialect)
+    let parsed = Parser::new(&SparkDialect)
         .with_recursion_limit(RECURSION_LIMIT)
         .try_with_sql(sql)
         .and_then(|mut parser| parser.parse_statements());

@@ -301,7 +301,8 @@ pub(super) fn compound_expressions(statement: &mut Statement) -> Vec<Compound> {
         type Break = std::convert::Infallible;
         fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Self::Break> {
             let span = expr.span();
-            let is_leaf = matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Value(_));
+            let is_leaf = matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Value(_))
+                || super::literals::is_number(expr);
             let is_operation = !matches!(expr, Expr::Function(_) | Expr::Cast { .. });
             if !is_leaf && span.start.line > 0 {
                 self.0.push((expr.to_string().len(), Compound { span, is_operation }));

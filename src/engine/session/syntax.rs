@@ -9,93 +9,17 @@ use std::ops::{ControlFlow, Range};
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, BinaryOperator, CaseWhen, CastKind, DataType, DuplicateTreatment, ExactNumberInfo, Expr, Function,
-    FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident,
-    NullTreatment, ObjectName, ObjectNamePart, OrderByExpr, OrderByOptions, Select, SelectItem, Spanned, Statement,
+    FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList, FunctionArguments, GroupByExpr,
+    GroupByWithModifier, Ident, NullTreatment, ObjectName, ObjectNamePart, OrderByExpr, OrderByKind, OrderByOptions,
+    Query, Select, SelectItem, SetExpr, Spanned, Statement,
     UnaryOperator, Value, VisitMut, VisitorMut,
 };
-use datafusion::sql::sqlparser::dialect::{DatabricksDialect, Dialect, SparkSqlDialect};
-use datafusion::sql::sqlparser::keywords::Keyword;
-use datafusion::sql::sqlparser::parser::{Parser, ParserError};
+use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::{Span, Token};
 
+use pipeline::parse::SparkDialect;
+
 use super::plan::{Places, PlanError, PlanErrorKind};
-
-/// Databricks' dialect with what its SQL reference says and sqlparser's lacks: `INTERVAL '1 hour'`, `DIV`,
-/// backslashes in strings.
-#[derive(Debug)]
-pub(super) struct SparkDialect;
-
-impl Dialect for SparkDialect {
-    // The parser asks `dialect_of!(self is DatabricksDialect)` here and there.
-    fn dialect(&self) -> std::any::TypeId {
-        std::any::TypeId::of::<DatabricksDialect>()
-    }
-    fn is_delimited_identifier_start(&self, ch: char) -> bool {
-        DatabricksDialect.is_delimited_identifier_start(ch)
-    }
-    fn is_identifier_start(&self, ch: char) -> bool {
-        DatabricksDialect.is_identifier_start(ch)
-    }
-    fn is_identifier_part(&self, ch: char) -> bool {
-        DatabricksDialect.is_identifier_part(ch)
-    }
-    fn supports_string_literal_backslash_escape(&self) -> bool {
-        true
-    }
-    fn ignores_wildcard_escapes(&self) -> bool {
-        // `\%` and `\_` keep their backslash, as LIKE needs them.
-        true
-    }
-    fn supports_numeric_prefix(&self) -> bool {
-        true
-    }
-    fn supports_filter_during_aggregation(&self) -> bool {
-        true
-    }
-    fn supports_group_by_expr(&self) -> bool {
-        true
-    }
-    fn supports_lambda_functions(&self) -> bool {
-        true
-    }
-    fn supports_select_wildcard_except(&self) -> bool {
-        true
-    }
-    fn supports_struct_literal(&self) -> bool {
-        true
-    }
-    fn supports_nested_comments(&self) -> bool {
-        true
-    }
-    fn supports_group_by_with_modifier(&self) -> bool {
-        true
-    }
-    fn supports_values_as_table_factor(&self) -> bool {
-        true
-    }
-    fn supports_bang_not_operator(&self) -> bool {
-        true
-    }
-    fn supports_cte_without_as(&self) -> bool {
-        true
-    }
-    fn supports_select_item_multi_column_alias(&self) -> bool {
-        true
-    }
-    fn supports_map_literal_with_angle_brackets(&self) -> bool {
-        SparkSqlDialect.supports_map_literal_with_angle_brackets()
-    }
-    fn parse_infix(&self, parser: &mut Parser, expr: &Expr, precedence: u8) -> Option<Result<Expr, ParserError>> {
-        if !parser.parse_keyword(Keyword::DIV) {
-            return None;
-        }
-        Some(parser.parse_subexpr(precedence).map(|right| Expr::BinaryOp {
-            left: Box::new(expr.clone()),
-            op: BinaryOperator::MyIntegerDivide,
-            right: Box::new(right),
-        }))
-    }
-}
 
 /// Reads a type (`ARRAY<STRING>`) or the fields of a struct (`a INT, b STRING`) as Spark's DDL has them.
 ///
@@ -140,8 +64,23 @@ impl VisitorMut for Rewriter<'_> {
                 "put the generator into the select list: `SELECT *, explode(items) AS item FROM t`",
             );
         }
+        self.group_by(&mut select.group_by);
         let items = std::mem::take(&mut select.projection);
         select.projection = items.into_iter().flat_map(|item| self.select_item(item)).collect();
+        ControlFlow::Continue(())
+    }
+
+    /// `ORDER BY ALL` orders by every column of the select list, computed ones too.
+    fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<Self::Break> {
+        if let Some(order) = &mut query.order_by
+            && let OrderByKind::All(options) = &order.kind
+            && let SetExpr::Select(select) = &*query.body
+            && !select.projection.iter().any(is_wildcard)
+        {
+            let options = *options;
+            let by = |position: usize| OrderByExpr { expr: number(position), options, with_fill: None };
+            order.kind = OrderByKind::Expressions((1..=select.projection.len()).map(by).collect());
+        }
         ControlFlow::Continue(())
     }
 
@@ -159,6 +98,23 @@ impl Rewriter<'_> {
             range,
             help: Some(help.to_string()),
         });
+    }
+
+    /// `GROUP BY a, b WITH ROLLUP` is `GROUP BY ROLLUP (a, b)`; DataFusion would leave the modifier out.
+    fn group_by(&mut self, group_by: &mut GroupByExpr) {
+        let GroupByExpr::Expressions(expressions, modifiers) = group_by else { return };
+        for modifier in std::mem::take(modifiers) {
+            let sets = std::mem::take(expressions).into_iter().map(|expression| vec![expression]).collect();
+            *expressions = vec![match modifier {
+                GroupByWithModifier::Rollup => Expr::Rollup(sets),
+                GroupByWithModifier::Cube => Expr::Cube(sets),
+                GroupByWithModifier::GroupingSets(sets) => sets,
+                GroupByWithModifier::Totals => {
+                    self.refuse(None, "WITH TOTALS is not supported", "write `GROUP BY ROLLUP (…)`");
+                    return;
+                }
+            }];
+        }
     }
 
     /// Gives columns the names that Spark gives them, and spreads generators.
@@ -236,6 +192,18 @@ impl Rewriter<'_> {
             ("posexplode", [position, value]) => {
                 vec![unnest(Some("array_positions_from_zero"), position), unnest(Some("array_to_explode"), value)]
             }
+            ("posexplode", [position, key, value]) => {
+                let keys = call("map_keys", vec![argument.clone()]);
+                let mut positions = call("array_positions_from_zero", vec![keys]);
+                if is_outer {
+                    positions = call("array_or_null", vec![positions]);
+                }
+                vec![
+                    SelectItem::ExprWithAlias { expr: call("unnest", vec![positions]), alias: position.clone() },
+                    unnest(Some("map_keys"), key),
+                    unnest(Some("map_values"), value),
+                ]
+            }
             ("inline", _) => {
                 let range = self.places.range(span);
                 self.refuse(range, "`inline` is not supported", "use `explode` and take the fields: `item.name`");
@@ -244,7 +212,7 @@ impl Rewriter<'_> {
             (name, aliases) => {
                 let range = self.places.range(span);
                 let message = format!("`{name}` does not give {} columns", aliases.len());
-                self.refuse(range, &message, "write `explode(array) AS item`, `explode(map) AS (key, value)` or `posexplode(array) AS (pos, item)`");
+                self.refuse(range, &message, "write `explode(array) AS item`, `explode(map) AS (key, value)`, `posexplode(array) AS (pos, item)` or `posexplode(map) AS (pos, key, value)`");
                 vec![]
             }
         }
@@ -271,15 +239,6 @@ impl Rewriter<'_> {
                 };
                 *expr = call(function, vec![Expr::Value(typed.value.clone())]);
             }
-            // Spark: with an exponent it is a DOUBLE, without a DECIMAL.
-            Expr::Value(value) => {
-                if let Value::Number(number, _) = &value.value
-                    && number.contains(['e', 'E'])
-                {
-                    let text = Value::SingleQuotedString(number.clone());
-                    *expr = cast(Expr::Value(text.with_span(value.span)), DataType::Double(ExactNumberInfo::None));
-                }
-            }
             // `f(x).field`: the planner wants the field's name as text.
             Expr::CompoundFieldAccess { access_chain, .. } => {
                 for access in access_chain {
@@ -295,16 +254,22 @@ impl Rewriter<'_> {
                 let matched = call("regexp_like", vec![(**value).clone(), (**pattern).clone()]);
                 *expr = if *negated { not(matched) } else { matched };
             }
-            Expr::Like { negated, any: true, expr: value, pattern, escape_char } => {
+            Expr::Like { negated, any, expr: value, pattern, escape_char } => {
                 let patterns = match &**pattern {
-                    Expr::Tuple(patterns) => patterns.clone(),
-                    Expr::Nested(pattern) => vec![(**pattern).clone()],
-                    other => vec![other.clone()],
+                    Expr::Tuple(patterns) if *any => patterns.clone(),
+                    Expr::Nested(pattern) if *any => vec![(**pattern).clone()],
+                    other if *any => vec![other.clone()],
+                    // sqlparser takes `ALL (…)` for a call.
+                    other => match called("all", other) {
+                        Some(patterns) => patterns,
+                        None => return,
+                    },
                 };
-                let any = patterns
+                let op = if *any { BinaryOperator::Or } else { BinaryOperator::And };
+                let joined = patterns
                     .into_iter()
                     .map(|pattern| Expr::Like {
-                        negated: false,
+                        negated: *negated,
                         any: false,
                         expr: value.clone(),
                         pattern: Box::new(pattern),
@@ -312,12 +277,11 @@ impl Rewriter<'_> {
                     })
                     .reduce(|left, right| Expr::BinaryOp {
                         left: Box::new(left),
-                        op: BinaryOperator::Or,
+                        op: op.clone(),
                         right: Box::new(right),
                     });
-                if let Some(any) = any {
-                    let any = Expr::Nested(Box::new(any));
-                    *expr = if *negated { not(any) } else { any };
+                if let Some(joined) = joined {
+                    *expr = Expr::Nested(Box::new(joined));
                 }
             }
             Expr::Struct { values, fields } if fields.is_empty() => *expr = named_struct(values),
@@ -412,6 +376,23 @@ impl Rewriter<'_> {
             ("float", [value]) => return Some(cast(value.clone(), DataType::Float(ExactNumberInfo::None))),
             ("boolean", [value]) => return Some(cast(value.clone(), DataType::Boolean)),
             ("binary", [value]) => return Some(cast(value.clone(), DataType::Binary(None))),
+            // DataFusion counts these in unsigned numbers.
+            ("row_number" | "rank" | "dense_rank" | "ntile", _) => return Some(counted(function, DataType::Int(None))),
+            ("approx_count_distinct" | "approx_distinct" | "array_position", _) => {
+                return Some(counted(function, DataType::BigInt(None)));
+            }
+            ("listagg", [_] | [_, _]) => {
+                function.name = object_name("string_agg", span);
+                if args.len() == 1 {
+                    list.args.push(argument(text("")));
+                }
+            }
+            ("zeroifnull", [value]) => return Some(call("coalesce", vec![value.clone(), number(0)])),
+            ("date_part" | "datepart", [Expr::Value(part), moment]) => {
+                let part = part.value.clone().into_string()?;
+                let known = super::operators::part_of_date(&part)?;
+                return Some(call_at(known, vec![moment.clone()], span));
+            }
             // Spark has the array first.
             ("array_prepend", [array, element]) => {
                 list.args = vec![argument(element.clone()), argument(array.clone())];
@@ -441,6 +422,26 @@ impl Rewriter<'_> {
         }
         None
     }
+}
+
+/// The arguments of a call of `name`.
+fn called(name: &str, expr: &Expr) -> Option<Vec<Expr>> {
+    let Expr::Function(function) = expr else { return None };
+    let FunctionArguments::List(list) = &function.args else { return None };
+    function.name.to_string().eq_ignore_ascii_case(name).then(|| positional(list))
+}
+
+/// The function's result in another type.
+fn counted(function: &Function, data_type: DataType) -> Expr {
+    cast(Expr::Function(function.clone()), data_type)
+}
+
+fn is_wildcard(item: &SelectItem) -> bool {
+    matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..))
+}
+
+fn number(value: usize) -> Expr {
+    Expr::Value(Value::Number(value.to_string(), false).with_empty_span())
 }
 
 /// The name and argument of `explode(x)` and its kin.

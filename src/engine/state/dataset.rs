@@ -142,14 +142,14 @@ impl State {
     }
 
     /// Marks as inactive every dataset that isn't in `datasets`, the keys that the files define.
-    /// Returns the keys of those that were active before.
+    /// Returns the names of those that were active before.
     pub fn deactivate_datasets_except(&self, datasets: &[&str]) -> Result<Vec<String>> {
         self.write("record datasets", |tx| {
             let mut deactivated = vec![];
             for dataset in rows(tx, DATASETS, [], read_dataset)? {
                 if dataset.is_active && !datasets.contains(&dataset.dataset.as_str()) {
                     execute(tx, "UPDATE datasets SET is_active = 0 WHERE dataset = ?", [&dataset.dataset])?;
-                    deactivated.push(dataset.dataset);
+                    deactivated.push(dataset.name);
                 }
             }
             Ok(deactivated)

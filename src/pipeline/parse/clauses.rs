@@ -66,7 +66,10 @@ pub(super) fn parse_clauses(
         clause_body(name, cursor, &mut clauses, diagnostics)?;
     }
     let place = |name: &str| clauses.seen.iter().find(|(seen, _)| *seen == name).map(|(_, span)| *span);
-    if let (Some(partition), Some(cluster)) = (place("PARTITIONED BY"), place("CLUSTER BY")) {
+    // Of named columns `validate` says it, for TOML too; AUTO leaves no other trace.
+    if let (Some(partition), Some(cluster), true) =
+        (place("PARTITIONED BY"), place("CLUSTER BY"), clauses.cluster_by.is_empty())
+    {
         diagnostics.push(
             Diagnostic::error("partition-and-cluster", cluster, "PARTITIONED BY and CLUSTER BY exclude each other")
                 .label(partition, "partitioned here")

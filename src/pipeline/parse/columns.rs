@@ -8,10 +8,10 @@
 //! ```
 //! A type is kept as written; `data_type.rs` reads it.
 
-use sqlparser::dialect::DatabricksDialect;
 use sqlparser::parser::Parser;
 
 use super::cursor::{Cursor, Parse, quote};
+use super::dialect::SparkDialect;
 use super::statement::not_supported_yet;
 use super::token::TokenKind;
 use crate::definition::{ColumnDefinition, DatasetKind};
@@ -262,8 +262,7 @@ fn default_expression(cursor: &mut Cursor<'_>) -> Parse<Spanned<String>> {
     }
     let span = cursor.span_since(first);
     let sql = cursor.str_of(cursor.tokens()[first].range.start..cursor.offset_behind());
-    let dialect = DatabricksDialect {};
-    let parsed = Parser::new(&dialect).try_with_sql(sql).and_then(|mut parser| {
+    let parsed = Parser::new(&SparkDialect).try_with_sql(sql).and_then(|mut parser| {
         parser.parse_expr()?;
         parser.expect_token(&sqlparser::tokenizer::Token::EOF)
     });

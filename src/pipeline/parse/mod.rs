@@ -5,6 +5,7 @@
 //! - `sql_file.rs`: a SQL file → statements; `SET` and `USE`
 //! - `statement.rs`: `CREATE …` up to the query; `columns.rs`, `clauses.rs`: its parts; `flow.rs`: `CREATE FLOW`
 //! - `query/`: a query → text for DataFusion over named inputs
+//! - `dialect.rs`: what sqlparser reads of it
 //! - `token.rs`, `cursor.rs`: SQL text → tokens, and the walk over them
 //! - `toml_file.rs`: definitions in TOML; `for_each.rs`: one table for several definitions
 //! - `toml_tree.rs`, `toml_reader.rs`: TOML with places; its keys read with their types
@@ -19,6 +20,7 @@ mod columns;
 mod clauses;
 mod flow;
 pub mod query;
+mod dialect;
 mod cursor;
 mod token;
 pub mod for_each;
@@ -29,6 +31,7 @@ mod tests;
 #[cfg(test)]
 mod toml_cases;
 
+pub use dialect::SparkDialect;
 pub use query::query;
 pub use settings::settings;
 pub use sql_file::sql_file;

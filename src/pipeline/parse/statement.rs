@@ -171,14 +171,6 @@ impl Head<'_> {
             );
         }
         let name = self.name(&mut cursor, &format!("the name of the {}", kind.words()), statement)?;
-        if kind == DatasetKind::TemporaryView && name.value.parts.len() > 1 {
-            statement.diagnostics.push(
-                Diagnostic::error("qualified-temporary-view", name.span, "a temporary view has a name of one part")
-                    .reason("it lives in the pipeline, not in a schema")
-                    .help(format!("write `{}`", name.value.last()))
-                    .edit(name.span, name.value.last()),
-            );
-        }
         let columns = parse_columns(&mut cursor, kind, &mut statement.diagnostics)?;
         let clauses = parse_clauses(kind, &mut cursor, &mut statement.diagnostics)?;
         let mut dataset = DatasetDefinition {

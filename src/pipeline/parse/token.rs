@@ -199,9 +199,9 @@ pub(super) fn name_value(token: &str) -> String {
     }
 }
 
-/// Returns `value` as a string literal that every dialect reads alike.
+/// Returns `value` as a string literal.
 pub(super) fn string_literal(value: &str) -> String {
-    format!("'{}'", value.replace('\'', "''"))
+    format!("'{}'", value.replace('\\', "\\\\").replace('\'', "''"))
 }
 
 #[cfg(test)]

@@ -45,7 +45,8 @@ pub fn would_read_again(graph: &Graph, flow: &Flow, history: &History) -> Option
 
 /// Warns that a done once flow's query was edited: it is not run again by itself (behaviours B-43).
 pub fn edited_since_done(flow: &Flow, known: &FlowHistory) -> Option<Notice> {
-    if known.definition == flow.reading.query.fingerprint_text {
+    // After a repair the definition that made the rows is unknown.
+    if known.definition.is_empty() || known.definition == flow.reading.query.fingerprint_text {
         return None;
     }
     Some(Notice {
@@ -57,7 +58,8 @@ pub fn edited_since_done(flow: &Flow, known: &FlowHistory) -> Option<Notice> {
 
 /// Says that a streaming flow's query was edited: what it has appended stays as the old query made it.
 pub fn edited_since_run(graph: &Graph, flow: &Flow, known: &FlowHistory) -> Option<Notice> {
-    let is_edited = known.has_checkpoint && known.definition != flow.reading.query.fingerprint_text;
+    let is_known = known.has_checkpoint && !known.definition.is_empty();
+    let is_edited = is_known && known.definition != flow.reading.query.fingerprint_text;
     let target = &graph.dataset(flow.target).label;
     (flow.kind == FlowKind::Append && is_edited).then(|| Notice {
         code: "flow-edited",

@@ -6,10 +6,10 @@
 
 use std::ops::Range;
 
-use sqlparser::dialect::DatabricksDialect;
 use sqlparser::parser::Parser;
 
 use super::super::cursor::{Cursor, Parse, quote};
+use super::super::dialect::SparkDialect;
 use super::super::token::{TokenKind, name_value, string_literal, string_value};
 use super::inputs::{Taker, take_inputs};
 use crate::diagnostic::Diagnostic;
@@ -152,8 +152,7 @@ impl Taker<'_> {
     fn expression(&self, range: Range<usize>) -> Parse<String> {
         let part = self.cursor.text.part(range);
         let taken = take_inputs(Cursor::new(&part));
-        let dialect = DatabricksDialect {};
-        let parsed = Parser::new(&dialect).try_with_sql(taken.sql.as_str()).and_then(|mut parser| {
+            let parsed = Parser::new(&SparkDialect).try_with_sql(taken.sql.as_str()).and_then(|mut parser| {
             parser.parse_expr()?;
             parser.expect_token(&sqlparser::tokenizer::Token::EOF)
         });

@@ -83,7 +83,7 @@ impl Taker<'_> {
                 },
                 TokenKind::Text => {
                     let value = string_value(word);
-                    // DataFusion's Databricks dialect knows neither escapes nor raw strings.
+                    // sqlparser knows neither raw strings nor all of Spark's escapes.
                     if word.contains('\\') || word.starts_with(['r', 'R']) {
                         self.edits.push((range, string_literal(&value)));
                     }
@@ -102,13 +102,6 @@ impl Taker<'_> {
                         continue;
                     }
                     "INTERVAL" if self.interval() => continue,
-                    "MAP" if self.cursor.is_symbol(1, "<") && self.follows(&["AS", "<", ":"]) => {
-                        self.diagnostics.push(
-                            not_supported_yet(self.cursor.span_of(range), "CAST to MAP")
-                                .reason("DataFusion's SQL has no name for the type of a map")
-                                .help("build the map with `map(…)` or `from_json(…)`"),
-                        );
-                    }
                     // DataFusion knows the standard's words for these.
                     "MINUS" if ["SELECT", "ALL", "DISTINCT"].iter().any(|w| self.cursor.is_word(1, w)) => {
                         self.edits.push((range, "EXCEPT".to_string()));
@@ -258,7 +251,6 @@ impl Taker<'_> {
             ));
         }
         input.options.extend(options);
-        self.check_repetitions(self.inputs.len() - 1);
         Ok(())
     }
 
@@ -290,28 +282,7 @@ impl Taker<'_> {
             _ => None,
         };
         self.push(first, source, is_stream, options, alias);
-        self.check_repetitions(self.inputs.len() - 1);
         Ok(())
-    }
-
-    fn check_repetitions(&mut self, input: usize) {
-        let options = match &self.inputs[input].input {
-            Input { source: InputSource::Files(call), .. } => &call.options,
-            input => &input.options,
-        };
-        for (i, option) in options.iter().enumerate() {
-            if let Some(earlier) = options[..i].iter().find(|o| o.name.value.eq_ignore_ascii_case(&option.name.value)) {
-                self.diagnostics.push(
-                    Diagnostic::error(
-                        "duplicate-option",
-                        option.name.span,
-                        format!("option `{}` is given twice", option.name.value),
-                    )
-                    .label(earlier.name.span, "first given here")
-                    .help("keep one"),
-                );
-            }
-        }
     }
 
     fn push(

@@ -10,10 +10,10 @@
 //! Not here: whether tables and columns exist (the graph and DataFusion know).
 
 use sqlparser::ast;
-use sqlparser::dialect::DatabricksDialect;
 use sqlparser::parser::{Parser, ParserError};
 
 use super::cursor::{Cursor, quote};
+use super::dialect::SparkDialect;
 use super::token::{TokenKind, tokenize};
 use crate::diagnostic::{Diagnostic, nearest};
 use crate::query::Query;
@@ -202,9 +202,8 @@ fn fingerprint_text(text: &MappedText) -> String {
 }
 
 fn parse(sql: &MappedText) -> Result<Box<ast::Query>, Box<Diagnostic>> {
-    let dialect = DatabricksDialect {};
     let text = sql.as_str();
-    let mut parser = Parser::new(&dialect).try_with_sql(text).map_err(|error| syntax_error(sql, &error))?;
+    let mut parser = Parser::new(&SparkDialect).try_with_sql(text).map_err(|error| syntax_error(sql, &error))?;
     let query = parser.parse_query().map_err(|error| syntax_error(sql, &error))?;
     let next = parser.peek_token();
     if next.token == sqlparser::tokenizer::Token::EOF {

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{ControlFlow, Range};
 
 use sqlparser::ast::{
-    self, Expr, Ident, ObjectName, SelectItem, SelectItemQualifiedWildcardKind, Spanned as _, TableAlias, TableFactor,
+    self, Expr, Ident, ObjectName, SelectItem, SelectItemQualifiedWildcardKind, TableAlias, TableFactor,
     Visit, Visitor, WildcardAdditionalOptions,
 };
 
@@ -196,7 +196,6 @@ impl Visitor for Walk<'_, '_> {
                 }
                 self.add_column_path(&idents.iter().collect::<Vec<_>>());
             }
-            Expr::RLike { negated, expr, pattern, .. } => self.regular_expression(*negated, expr, pattern),
             _ => {}
         }
         ControlFlow::Continue(())
@@ -236,7 +235,7 @@ impl Walk<'_, '_> {
                 if sample.is_some() || !with_hints.is_empty() || json_path.is_some() {
                     let span = self.span_of_word("TABLESAMPLE", range.end);
                     self.diagnostics.push(
-                        not_supported_yet(span, "TABLESAMPLE").help("remove it, or filter with `WHERE rand() < 0.1`"),
+                        not_supported_yet(span, "TABLESAMPLE").help("remove it, or filter by a hash: `WHERE pmod(xxhash64(id), 10) = 0`"),
                     );
                 }
                 match args {
@@ -482,36 +481,6 @@ impl Walk<'_, '_> {
                 }
             }
         }
-    }
-
-    /// `x RLIKE p` → `regexp_like(x, p)`, which DataFusion has.
-    fn regular_expression(&mut self, is_negated: bool, value: &Expr, pattern: &Expr) {
-        let start = match value {
-            Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Function(_) => {
-                Some(self.places.range(value.span()).start)
-            }
-            _ => None,
-        };
-        let end = match pattern {
-            Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Value(_) => {
-                Some(self.places.range(pattern.span()))
-            }
-            _ => None,
-        };
-        let (Some(start), Some(pattern)) = (start, end) else {
-            let span = self.span_of_word("RLIKE", start.unwrap_or(0));
-            self.diagnostics
-                .push(not_supported_yet(span, "this use of RLIKE").help("write `regexp_like(value, pattern)`"));
-            return;
-        };
-        let between = self.sql.as_str().get(start..pattern.start).unwrap_or_default();
-        let words = super::tokenize(between);
-        let Some(operator) = words.len().checked_sub(usize::from(is_negated) + 1) else { return };
-        let range = start + words[operator].range.start..pattern.start;
-        let not = if is_negated { "NOT " } else { "" };
-        self.edits.push((start..start, format!("{not}regexp_like(")));
-        self.edits.push((range, ", ".to_string()));
-        self.edits.push((pattern.end..pattern.end, ")".to_string()));
     }
 
     fn name_range(&self, name: &ObjectName) -> Option<Range<usize>> {
