@@ -348,3 +348,15 @@ AS SELECT id, kind, amount FROM STREAM read_files('data/live', format => 'json',
         workspace.check_settled();
     }
 }
+
+#[test]
+fn a_commit_of_another_program_in_the_middle_of_a_batch_is_kept() {
+    let workspace = second_input();
+    let paused = super::writers::Paused::at(&workspace, "written@live", &["run"]);
+    append(&workspace);
+    assert_eq!(paused.finish(), Some(0));
+    let tables = workspace.tables();
+    assert_eq!((tables["events"].len(), tables["silver"].len()), (22, 22));
+    assert!(tables["gold"].contains(&"kind=K1 n=8 total=107".to_string()), "{:?}", tables["gold"]);
+    workspace.check_settled();
+}
