@@ -1,6 +1,7 @@
 //! The log file of commands that write: `<storage>/logs/flowbench.log.<day>`. Never the terminal.
 
-use std::path::Path;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 
 use tracing_appender::non_blocking::WorkerGuard;
 use tracing_appender::rolling::{RollingFileAppender, Rotation};
@@ -12,18 +13,11 @@ const FILES_MAX: usize = 14;
 /// Our own targets; what the libraries say is for debugging only, and may hold rows.
 const FILTER: &str = "warn,flowbench={level},engine={level},pipeline={level}";
 
-/// Starts to log until the returned guard is dropped. None if the folder can't be written: whatever the
+/// Starts to log until the returned guard is dropped. A log that can't be written is none: whatever the
 /// command wants to write will say so better.
 pub fn start(storage: &Path) -> Option<WorkerGuard> {
-    let folder = storage.join("logs");
-    std::fs::create_dir_all(&folder).ok()?;
-    let appender = RollingFileAppender::builder()
-        .rotation(Rotation::DAILY)
-        .filename_prefix("flowbench.log")
-        .max_log_files(FILES_MAX)
-        .build(&folder)
-        .ok()?;
-    let (writer, guard) = tracing_appender::non_blocking(appender);
+    let log = LogFile { storage: storage.to_path_buf(), appender: None };
+    let (writer, guard) = tracing_appender::non_blocking(log);
     let wanted = std::env::var("FLOWBENCH_LOG").ok().filter(|wanted| !wanted.trim().is_empty());
     let filter = match wanted.as_deref().map(str::trim) {
         // A bare level is for us, anything more is a filter of its own.
@@ -34,4 +28,27 @@ pub fn start(storage: &Path) -> Option<WorkerGuard> {
     let filter = filter.unwrap_or_else(|_| EnvFilter::new(FILTER.replace("{level}", "info")));
     tracing_subscriber::fmt().json().with_env_filter(filter).with_writer(writer).with_ansi(false).try_init().ok()?;
     Some(guard)
+}
+
+/// Makes its file at the first line. Before the storage folder is there lines are dropped: a run that is
+/// refused must not leave one behind.
+struct LogFile {
+    storage: PathBuf,
+    appender: Option<RollingFileAppender>,
+}
+
+impl Write for LogFile {
+    fn write(&mut self, line: &[u8]) -> std::io::Result<usize> {
+        if self.appender.is_none() && self.storage.exists() {
+            let folder = self.storage.join("logs");
+            std::fs::create_dir_all(&folder)?;
+            let builder = RollingFileAppender::builder().rotation(Rotation::DAILY).filename_prefix("flowbench.log");
+            self.appender = builder.max_log_files(FILES_MAX).build(&folder).ok();
+        }
+        self.appender.as_mut().map_or(Ok(line.len()), |appender| appender.write(line))
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.appender.as_mut().map_or(Ok(()), Write::flush)
+    }
 }

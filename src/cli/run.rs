@@ -52,7 +52,8 @@ pub fn run(context: &Context, selection: &Selection, dry_run: bool, plan: bool, 
 
 /// Asks whether to go on; None if that is no question or nobody is there to answer.
 fn ask(context: &Context, notices: &[Notice]) -> Option<bool> {
-    if notices.iter().any(|notice| notice.code == NEEDS_ANOTHER_REQUEST) {
+    // Without a question the notices come with the refusal.
+    if !context.terminal.can_ask || notices.iter().any(|notice| notice.code == NEEDS_ANOTHER_REQUEST) {
         return None;
     }
     for notice in notices {

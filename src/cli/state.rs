@@ -52,7 +52,9 @@ pub fn drop_dataset(context: &Context, dataset: &str, is_confirmed: bool) -> Res
     let runtime = workspace::runtime(&engine)?;
     let _log = log::start(engine.storage());
     let mut done = drop_once(&runtime, &engine, dataset, is_confirmed);
-    if let Err(Trouble::Unconfirmed { notices }) = &done {
+    if let Err(Trouble::Unconfirmed { notices }) = &done
+        && context.terminal.can_ask
+    {
         for notice in notices {
             eprint!("{}", print::summary::notice(notice, context.terminal.err));
         }

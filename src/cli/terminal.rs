@@ -19,7 +19,7 @@ pub struct Terminal {
     /// Stderr may be drawn over: progress bars.
     pub is_live: bool,
     /// A question can be asked.
-    can_ask: bool,
+    pub can_ask: bool,
 }
 
 impl Terminal {

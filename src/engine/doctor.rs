@@ -5,11 +5,13 @@ use std::path::PathBuf;
 use pipeline::definition::DatasetKind;
 use pipeline::graph::{FlowId, FlowKind};
 use pipeline::report::{DoctorReport, Finding};
+use pipeline::resume::{Facts, FoundTable, Refusal, Resume, resume};
 
 use crate::clock::{iso, now_us};
 use crate::engine::{Engine, table_path};
 use crate::error::{Error, Result};
 use crate::full_refresh;
+use crate::generation::{flow_app_id, flows_in, promoted_in};
 use crate::lock::WriterLock;
 use crate::state::{Access, Completion, ImportCheckpoint, NewDataset, NewFlow, State};
 use crate::table::Table;
@@ -39,7 +41,10 @@ impl Engine {
                     code: error.code().to_string(),
                     message: error.to_string(),
                     help: error.help().or_else(|| {
-                        Some("move state.db away and run `flowbench doctor --repair` to rebuild it from the tables".into())
+                        Some(
+                            "move state.db away and run `flowbench doctor --repair` to rebuild it from the tables"
+                                .into(),
+                        )
                     }),
                     is_mended: false,
                 });
@@ -50,6 +55,7 @@ impl Engine {
             findings.push(finding("state-damaged", problem, "put a copy of state.db back"));
         }
         self.leftovers(&state, repair, &mut findings).await?;
+        self.older_state(&state, &tables, repair, &mut findings)?;
         self.unknown_tables(&state, &tables, &mut findings)?;
         if repair {
             self.remove_orphans(&tables, &mut findings).await?;
@@ -116,7 +122,10 @@ impl Engine {
             if dataset.full_refresh.is_some() {
                 findings.push(Finding {
                     code: "full-refresh-interrupted".to_string(),
-                    message: format!("a full refresh of `{}` was interrupted; the rows in force are whole", dataset.name),
+                    message: format!(
+                        "a full refresh of `{}` was interrupted; the rows in force are whole",
+                        dataset.name
+                    ),
                     help: Some("the next run, or doctor --repair, ends it".to_string()),
                     is_mended: repair,
                 });
@@ -169,12 +178,7 @@ impl Engine {
     ///
     /// A once flow that is in the table is done. A stream's place in its source is not in the table: its rows
     /// are, so it would read everything twice; it is left for the person to decide.
-    async fn lost_state(
-        &self,
-        tables: &[(PathBuf, Table)],
-        repair: bool,
-        findings: &mut Vec<Finding>,
-    ) -> Result<()> {
+    async fn lost_state(&self, tables: &[(PathBuf, Table)], repair: bool, findings: &mut Vec<Finding>) -> Result<()> {
         if !repair {
             findings.push(finding(
                 "state-lost",
@@ -204,6 +208,9 @@ impl Engine {
                 },
                 now_us(),
             )?;
+            if let Some(generation) = promoted_in(table, &dataset.name.key()) {
+                state.import_generation(&dataset.name.key(), generation)?;
+            }
             if dataset.kind() == DatasetKind::StreamingTable {
                 for flow in &dataset.flows {
                     self.take_over(&state, table, *flow, findings)?;
@@ -213,6 +220,45 @@ impl Engine {
         Ok(())
     }
 
+    /// Tables that hold batches which state.db never planned: it is an older copy.
+    fn older_state(
+        &self,
+        state: &State,
+        tables: &[(PathBuf, Table)],
+        repair: bool,
+        findings: &mut Vec<Finding>,
+    ) -> Result<()> {
+        // Between commit and mark a running update looks the same.
+        if !repair && WriterLock::is_held(self.storage()) {
+            return Ok(());
+        }
+        let graph = self.graph();
+        for id in graph.flow_ids() {
+            let flow = graph.flow(id);
+            let dataset = graph.dataset(flow.target);
+            let folder = self.table_folder(&dataset.name);
+            let Some((_, table)) = tables.iter().find(|(path, _)| *path == folder) else { continue };
+            let Some(record) = state.flow(&dataset.name.key(), &flow.name)? else { continue };
+            let known = state.known_batches(&record.flow_id, record.generation)?;
+            let txn = table.txn(&format!("{}:{}", record.flow_id, record.generation));
+            let found = FoundTable::Exists { version: table.version(), txn };
+            let Resume::Refuse(refusal @ Refusal::StateBehind { .. }) = resume(&Facts { known, table: found }) else {
+                continue;
+            };
+            match repair {
+                true => self.take_over(state, table, id, findings)?,
+                false => findings.push(finding(
+                    refusal.code(),
+                    format!("flow `{}` into `{}`: {}", flow.name, dataset.label, refusal.reason()),
+                    refusal.help(),
+                )),
+            }
+        }
+        Ok(())
+    }
+
+    /// Records what a table proves of a flow: a once flow that is in it is done. Of a stream only the number of
+    /// its last batch is known; it will not run before someone has decided how it starts again.
     fn take_over(&self, state: &State, table: &Table, id: FlowId, findings: &mut Vec<Finding>) -> Result<()> {
         let graph = self.graph();
         let flow = graph.flow(id);
@@ -231,9 +277,10 @@ impl Engine {
             definition_hash: crate::history::definition_hash(&flow.reading.query.fingerprint_text),
         });
         let is_once = completion.is_some();
+        // A stream's checkpoint without its sources doesn't run by itself: that would read everything again.
+        let import = ImportCheckpoint { flow_id: &flow_id, generation, batch_id: batch, completion };
+        state.import_checkpoint(&import, &new, now_us())?;
         if is_once {
-            let import = ImportCheckpoint { flow_id: &flow_id, generation, batch_id: batch, completion };
-            state.import_checkpoint(&import, &new, now_us())?;
             findings.push(Finding {
                 code: "checkpoint-taken-over".to_string(),
                 message: format!("once flow `{}` is in table `{}`: it is done", flow.name, dataset.label),
@@ -250,9 +297,9 @@ impl Engine {
                     dataset.label
                 ),
                 &format!(
-                    "build the table anew: flowbench run --full-refresh {}; or bound the flow's start \
-                     (modifiedAfter, STARTINGVERSION) to what is new, then: flowbench run",
-                    dataset.label
+                    "build the table anew: flowbench run --full-refresh {}; or bound the flow's start to what is new \
+                     (modifiedAfter, STARTINGVERSION) and start a new checkpoint: flowbench reset {}",
+                    dataset.label, flow.name
                 ),
             ));
         }
@@ -268,11 +315,9 @@ fn checkpoint_in_table(table: &Table, flow: &str) -> Option<(String, i64, i64)> 
         .iter()
         .filter(|(_, name)| name.eq_ignore_ascii_case(flow))
         .find_map(|(key, _)| key.strip_prefix(FLOW_PROPERTY))?;
-    let generations = table.all_txns().iter().filter_map(|(app_id, batch)| {
-        let generation = app_id.strip_prefix(flow_id)?.strip_prefix(':')?.parse::<i64>().ok()?;
-        Some((flow_id.to_string(), generation, *batch))
-    });
-    generations.max_by_key(|(_, generation, _)| *generation)
+    let generation = *flows_in(table).get(flow_id)?;
+    let batch = table.txn(&flow_app_id(flow_id, generation))?;
+    Some((flow_id.to_string(), generation, batch))
 }
 
 fn finding(code: &str, message: impl Into<String>, help: &str) -> Finding {

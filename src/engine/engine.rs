@@ -102,25 +102,36 @@ impl Engine {
         }
         let limits = &self.settings().limits;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        // Without a storage folder nothing may be written, so there is nothing to spill yet either.
-        let spill_dir = match &limits.spill {
-            Some(folder) => Some(absolute(self.root(), folder)),
-            None => self.storage().exists().then(|| self.storage().join("spill")),
+        let made = |spill_dir: Option<&PathBuf>| {
+            if let Some(folder) = spill_dir {
+                std::fs::create_dir_all(folder).map_err(|e| Error::io("create folder", folder, e))?;
+            }
+            session(&SessionOptions {
+                threads: limits.threads.unwrap_or(cores),
+                memory_bytes: usize::try_from(limits.memory_bytes).unwrap_or(usize::MAX),
+                spill_dir: spill_dir.cloned(),
+                time_zone: self.settings().time_zone.value.clone(),
+            })
         };
-        if let Some(folder) = &spill_dir {
-            std::fs::create_dir_all(folder).map_err(|e| Error::io("create folder", folder, e))?;
-        }
+        let spill_dir = self.spill_folder();
         let is_final = spill_dir.is_some();
-        let made = session(&SessionOptions {
-            threads: limits.threads.unwrap_or(cores),
-            memory_bytes: usize::try_from(limits.memory_bytes).unwrap_or(usize::MAX),
-            spill_dir,
-            time_zone: self.settings().time_zone.value.clone(),
-        })?;
+        let made = match made(spill_dir.as_ref()) {
+            // Whoever only reads can do so on a disk that takes no file: it spills to the system's folder.
+            Err(_) if limits.spill.is_none() => made(None)?,
+            made => made?,
+        };
         Ok(match is_final {
             true => self.inner.session.get_or_init(|| made).clone(),
             false => made,
         })
+    }
+
+    /// Where queries spill to; None: the storage folder doesn't exist and nothing may be written yet.
+    pub(crate) fn spill_folder(&self) -> Option<PathBuf> {
+        match &self.settings().limits.spill {
+            Some(folder) => Some(absolute(self.root(), folder)),
+            None => self.storage().exists().then(|| self.storage().join("spill")),
+        }
     }
 
     /// The folder of a dataset's table.

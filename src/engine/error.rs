@@ -43,7 +43,7 @@ pub enum Error {
     #[error("cannot {action} table `{table}`: {source}")]
     Table { action: &'static str, table: String, source: Box<DeltaTableError> },
 
-    #[error("cannot {action} state.db: {source}")]
+    #[error("state.db: cannot {action}: {source}")]
     State { action: &'static str, source: rusqlite::Error },
 
     /// A query failed while it ran.
@@ -200,10 +200,27 @@ impl Error {
             Error::Refused { refusal: Refusal::Unconfirmed { notices } } => {
                 Some(notices.iter().map(|notice| notice.help.as_str()).collect::<Vec<_>>().join("; "))
             }
+            Error::Query { source, .. } => match source.find_root() {
+                DataFusionError::ResourcesExhausted(_) => Some(
+                    "give it more memory (`limits` of the flow, or [limits] in flowbench.toml); fewer threads need less"
+                        .into(),
+                ),
+                _ => None,
+            },
             Error::Io { source, .. } => match source.kind() {
                 std::io::ErrorKind::StorageFull => Some("free some space and run again; the update resumes".into()),
                 std::io::ErrorKind::ReadOnlyFilesystem | std::io::ErrorKind::PermissionDenied => {
                     Some("make the folder writable and run again; the update resumes".into())
+                }
+                _ => None,
+            },
+            Error::State { source, .. } => match source.sqlite_error_code() {
+                Some(rusqlite::ErrorCode::DiskFull) => Some("free some space and run again; the update resumes".into()),
+                Some(rusqlite::ErrorCode::ReadOnly | rusqlite::ErrorCode::CannotOpen) => {
+                    Some("make the storage folder writable and run again; the update resumes".into())
+                }
+                Some(rusqlite::ErrorCode::SystemIoFailure) => {
+                    Some("look at the disk that holds the storage folder; the next run resumes".into())
                 }
                 _ => None,
             },

@@ -17,28 +17,31 @@ use crate::clock::now_us;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::fail_point;
+use crate::generation::{dataset_app_id, flows_in, promoted_in};
 use crate::record::About;
-use crate::state::State;
+use crate::state::{FullRefresh, State};
 use crate::table::{Table, TableSpec};
 use crate::update::{Target, Update};
-
-/// Application id under which a promoting commit records the generation it put in force.
-fn generation_app_id(dataset: &str) -> String {
-    format!("flowbench:generation:{dataset}")
-}
 
 fn shadow_folder(folder: &Path, generation: i64) -> PathBuf {
     folder.join(format!("gen-{generation}"))
 }
 
 /// Begins the next generation of a dataset whose table is in `folder`, and returns its shadow to write to.
-pub(crate) fn start(
+pub(crate) async fn start(
     update: &Update,
     dataset: &Dataset,
     folder: &Path,
     spec: TableSpec,
     partition_by: Vec<String>,
 ) -> Result<Target> {
+    // After an older state.db was put back, the table may hold numbers that would be given again.
+    if let Some(table) = update.engine.tables().get(folder)? {
+        let mut table = table.lock().await;
+        table.refresh()?;
+        let key = dataset.name.key();
+        update.state.raise_generations(&key, promoted_in(&table, &key), &flows_in(&table))?;
+    }
     let begun = update.state.start_full_refresh(&dataset.name.key(), update.number, now_us())?;
     fail_point::hit("full-refresh-started", None)?;
     let shadow = shadow_folder(folder, begun.generation);
@@ -58,52 +61,88 @@ pub(crate) async fn promote_if_complete(update: &Update, id: DatasetId, ended: F
     if !update.full_refreshes.is_last(update, id, ended) {
         return Ok(());
     }
-    let dataset = update.engine.graph().dataset(id);
-    promote(update, dataset, target).await.inspect_err(|_| update.full_refreshes.reopen(id, ended))
+    promote(update, id, target).await.inspect_err(|_| update.full_refreshes.reopen(ended))
 }
 
-async fn promote(update: &Update, dataset: &Dataset, target: &Target) -> Result<()> {
+/// Puts the new generation of tables that no flow writes in force: they are empty.
+pub(crate) async fn promote_without_flows(update: &Update) -> Result<()> {
+    for id in update.shadows() {
+        if let Some(target) = update.target(id).filter(|_| update.engine.graph().dataset(id).flows.is_empty()) {
+            promote(update, id, target).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn promote(update: &Update, id: DatasetId, target: &Target) -> Result<()> {
+    let dataset = update.engine.graph().dataset(id);
     let key = dataset.name.key();
-    let begun = update.state.begin_promotion(&key)?;
+    let begun = update.state.begin_promotion(&key, &update.definition(id)?)?;
     fail_point::hit("promote", None)?;
     let folder = update.engine.table_folder(&dataset.name);
-    let shadow = Table::open(&target.folder)?
-        .ok_or_else(|| Error::Internal(format!("the shadow table of `{}` is gone", dataset.label)))?;
-    let mut txns: Vec<(String, i64)> = shadow.all_txns().iter().map(|(app, batch)| (app.clone(), *batch)).collect();
-    txns.push((generation_app_id(&key), begun.generation));
-    let table = update
-        .engine
-        .tables()
-        .get(&folder)?
-        .ok_or_else(|| Error::Internal(format!("the table of `{}` is gone", dataset.label)))?;
-    let version = table.lock().await.promote(shadow, txns, "FULL REFRESH").await?;
+    // An earlier try may have made the commit and failed behind it.
+    if promoted(&update.engine, &key, &folder).await? != Some(begun.generation) {
+        commit(update, dataset, target, &folder, begun.generation).await?;
+    }
     fail_point::hit("promoted", None)?;
-    update.state.promote(&key)?;
-    update.engine.tables().forget(&target.folder);
-    update.full_refreshes.promoted(update, dataset);
+    in_force(&update.engine, &update.state, &key, &target.folder)?;
     update.recorder.report(
         Level::Info,
         About::dataset(&dataset.label),
-        format!("full refresh of `{}`: generation {} is in force (version {version})", dataset.label, begun.generation),
+        format!("full refresh of `{}`: generation {} is in force", dataset.label, begun.generation),
         Details::PlanningInformation { technique: "FULL_REFRESH_PROMOTED".to_string() },
     );
     Ok(())
 }
 
+/// Makes the promoting commit; a table that is gone is made anew.
+async fn commit(update: &Update, dataset: &Dataset, target: &Target, folder: &Path, generation: i64) -> Result<()> {
+    const OPERATION: &str = "FULL REFRESH";
+    let shadow = Table::open(&target.folder)?
+        .ok_or_else(|| Error::Internal(format!("the shadow table of `{}` is gone", dataset.label)))?;
+    let mut txns: Vec<(String, i64)> = shadow.all_txns().iter().map(|(app, batch)| (app.clone(), *batch)).collect();
+    txns.push((dataset_app_id(&dataset.name.key()), generation));
+    match update.engine.tables().get(folder)? {
+        Some(table) => drop(table.lock().await.promote(shadow, txns, OPERATION).await?),
+        None => drop(Table::create_from(folder, &dataset.label, shadow, &txns, OPERATION)?),
+    }
+    Ok(())
+}
+
+/// The newest generation that a promoting commit has put into the table.
+async fn promoted(engine: &Engine, dataset: &str, folder: &Path) -> Result<Option<i64>> {
+    let Some(table) = engine.tables().get(folder)? else { return Ok(None) };
+    let mut table = table.lock().await;
+    table.refresh()?;
+    Ok(promoted_in(&table, dataset))
+}
+
+/// What is left to do when the promoting commit is in the table; may be done twice.
+fn in_force(engine: &Engine, state: &State, dataset: &str, shadow: &Path) -> Result<()> {
+    engine.tables().forget(shadow);
+    remove(&shadow.join("_delta_log"))?;
+    state.promote(dataset)
+}
+
 /// Gives up the generations whose flows did not all succeed; the old rows stay.
 pub(crate) async fn abandon_unfinished(update: &Update) -> Result<()> {
     let graph = update.engine.graph();
-    for (id, target) in update.shadows() {
+    for id in update.shadows() {
         let dataset = graph.dataset(id);
         let Some(recorded) = update.state.dataset(&dataset.name.key())? else { continue };
-        let Some(refresh) = recorded.full_refresh else { continue };
-        finish(&update.engine, &update.state, &recorded.dataset, &target.folder, refresh.generation).await?;
-        update.recorder.notice(
-            About::dataset(&dataset.label),
-            "full-refresh-abandoned",
-            format!("full refresh of `{}` did not finish: the old rows stay in force", dataset.label),
-            Some(format!("mend what failed, then: flowbench run --full-refresh {}", dataset.label)),
-        );
+        let Some(refresh) = &recorded.full_refresh else { continue };
+        let (code, what, help) = match finish(&update.engine, &update.state, &recorded, refresh).await? {
+            ResumeFullRefresh::FinishPromotion => {
+                ("full-refresh-promoted", "failed behind its last commit: the new rows are in force", None)
+            }
+            ResumeFullRefresh::Abandon => (
+                "full-refresh-abandoned",
+                "did not finish: the old rows stay in force",
+                Some(format!("mend what failed, then: flowbench run --full-refresh {}", dataset.label)),
+            ),
+        };
+        let message = format!("full refresh of `{}` {what}", dataset.label);
+        update.recorder.notice(About::dataset(&dataset.label), code, message, help);
     }
     Ok(())
 }
@@ -112,39 +151,33 @@ pub(crate) async fn abandon_unfinished(update: &Update) -> Result<()> {
 /// given up.
 pub(crate) async fn finish_interrupted(engine: &Engine, state: &Arc<State>) -> Result<()> {
     for dataset in state.datasets()? {
-        let Some(refresh) = &dataset.full_refresh else { continue };
-        let folder = engine.storage().join(&dataset.table_path);
-        let shadow = shadow_folder(&folder, refresh.generation);
-        finish(engine, state, &dataset.dataset, &shadow, refresh.generation).await?;
+        if let Some(refresh) = &dataset.full_refresh {
+            finish(engine, state, &dataset, refresh).await?;
+        }
     }
     Ok(())
 }
 
-async fn finish(engine: &Engine, state: &State, dataset: &str, shadow: &Path, generation: i64) -> Result<()> {
-    let recorded = state.dataset(dataset)?;
-    let Some(refresh) = recorded.as_ref().and_then(|dataset| dataset.full_refresh.as_ref()) else { return Ok(()) };
-    let folder = shadow.parent().expect("a shadow lies in its table's folder");
-    let promoted = match engine.tables().get(folder)? {
-        Some(table) => {
-            let mut table = table.lock().await;
-            table.refresh()?;
-            table.txn(&generation_app_id(dataset))
-        }
-        None => None,
-    };
-    match resume_full_refresh(refresh.phase.into(), generation, promoted) {
-        ResumeFullRefresh::FinishPromotion => {
-            remove(&shadow.join("_delta_log"))?;
-            state.promote(dataset)?;
-        }
+async fn finish(
+    engine: &Engine,
+    state: &State,
+    dataset: &crate::state::Dataset,
+    refresh: &FullRefresh,
+) -> Result<ResumeFullRefresh> {
+    let folder = engine.storage().join(&dataset.table_path);
+    let shadow = shadow_folder(&folder, refresh.generation);
+    let promoted = promoted(engine, &dataset.dataset, &folder).await?;
+    let decision = resume_full_refresh(refresh.phase.into(), refresh.generation, promoted);
+    match decision {
+        ResumeFullRefresh::FinishPromotion => in_force(engine, state, &dataset.dataset, &shadow)?,
         ResumeFullRefresh::Abandon => {
-            engine.tables().forget(shadow);
-            // First the record, so that a crash in between leaves files and no promise.
-            state.abandon_full_refresh(dataset)?;
-            remove(shadow)?;
+            engine.tables().forget(&shadow);
+            // First the folder: while the record is there, a crash in between leaves the rest to the next run.
+            remove(&shadow)?;
+            state.abandon_full_refresh(&dataset.dataset)?;
         }
     }
-    Ok(())
+    Ok(decision)
 }
 
 fn remove(folder: &Path) -> Result<()> {
@@ -169,14 +202,7 @@ impl FullRefreshes {
     }
 
     /// The promotion failed: the flow may be retried and promote then.
-    fn reopen(&self, _id: DatasetId, ended: FlowId) {
+    fn reopen(&self, ended: FlowId) {
         self.ended.lock().unwrap_or_else(std::sync::PoisonError::into_inner).remove(&ended);
-    }
-
-    /// The dataset's new definition is what the table holds now.
-    fn promoted(&self, update: &Update, dataset: &Dataset) {
-        if let Err(error) = update.record_dataset(dataset) {
-            update.recorder.notice(About::dataset(&dataset.label), "state", error.to_string(), error.help());
-        }
     }
 }

@@ -69,6 +69,7 @@ fn flow_history(state: &State, flow: state::Flow, last: &[state::UpdateFlow]) ->
         sources: recorded.map(|recorded| recorded.sources).unwrap_or_default(),
         known_files,
         has_checkpoint: known.committed.is_some(),
+        is_retired: flow.is_retired,
         name: flow.name,
         dataset: flow.dataset,
     })

@@ -28,6 +28,7 @@ mod engine;
 mod listings;
 mod analysis;
 mod record;
+mod generation;
 mod micro_batch;
 mod flow;
 mod full_refresh;

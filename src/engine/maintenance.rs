@@ -52,14 +52,19 @@ async fn run(update: &Update) -> Result<()> {
         upkeep(update, &dataset.label, &target.table).await?;
     }
     if is_vacuum_due(update.engine.storage()) {
-        for (_, target) in update.targets() {
-            let removed = vacuum(&target.table).await?;
+        for id in graph.dataset_ids().filter(|id| update.target(*id).is_some()) {
+            // Not the target: that of a full refresh was a shadow, which is no table any more.
+            let Some(table) = update.engine.table(graph.dataset(id))? else { continue };
+            let removed = vacuum(&table).await?;
             if removed > 0 {
                 let details =
                     Details::Maintenance { operation: "VACUUM".to_string(), files_added: 0, files_removed: removed };
                 update.recorder.report(Level::Info, About::update(), format!("{removed} old files removed"), details);
             }
         }
+    }
+    if let Some(folder) = update.engine.spill_folder() {
+        sweep_spill(&folder);
     }
     update.state.forget_old_batches(BATCHES_KEPT)?;
     update.state.forget_old_updates(UPDATES_KEPT)?;
@@ -83,6 +88,18 @@ async fn upkeep(update: &Update, label: &str, table: &SharedTable) -> Result<()>
         }
     }
     Ok(())
+}
+
+/// Removes what killed processes have spilled; a query that runs for a day is taken for one.
+fn sweep_spill(folder: &Path) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let age = entry.metadata().and_then(|found| found.modified()).ok().and_then(|time| time.elapsed().ok());
+        let is_ours = entry.file_name().to_string_lossy().starts_with("datafusion-");
+        if is_ours && age.is_some_and(|age| age > VACUUM_EVERY) {
+            // It costs space and nothing else; the next update tries again.
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
 }
 
 /// True once in [`VACUUM_EVERY`]; the time of the last is that of a file in the storage folder.

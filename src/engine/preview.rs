@@ -122,13 +122,22 @@ impl Engine {
         planned.map_err(|errors| {
             let what: Vec<String> = errors.iter().map(|error| error.message.replace("shown.", "")).collect();
             let help = errors.iter().find_map(|error| error.help.clone());
-            Error::user("filter", format!("--where: {}", what.join("; ")), help.unwrap_or_else(|| {
-                "give a SQL condition over the dataset's columns, such as \"year = 2024\"".to_string()
-            }))
+            Error::user(
+                "filter",
+                format!("--where: {}", what.join("; ")),
+                help.unwrap_or_else(|| {
+                    "give a SQL condition over the dataset's columns, such as \"year = 2024\"".to_string()
+                }),
+            )
         })
     }
 
-    async fn stored(&self, label: &str, folder: &std::path::Path, version: Option<i64>) -> Result<Arc<dyn TableProvider>> {
+    async fn stored(
+        &self,
+        label: &str,
+        folder: &std::path::Path,
+        version: Option<i64>,
+    ) -> Result<Arc<dyn TableProvider>> {
         let Some(table) = self.tables().get(folder)? else {
             return Err(Error::user(
                 "nothing-stored",
@@ -221,7 +230,13 @@ impl Engine {
                     match listings.schema(spec, &listed.files).await? {
                         Some(schema) => {
                             let counters = Arc::new(ScanCounters::default());
-                            table_provider(Arc::new(*spec.clone()), &schema, listed.files, input.uses_metadata, counters)
+                            table_provider(
+                                Arc::new(*spec.clone()),
+                                &schema,
+                                listed.files,
+                                input.uses_metadata,
+                                counters,
+                            )
                         }
                         None => empty(Arc::new(arrow::datatypes::Schema::empty())),
                     }
@@ -319,10 +334,13 @@ impl Engine {
 }
 
 fn result_columns(schema: &arrow::datatypes::Schema) -> Vec<Column> {
+    // A column without a name is called by its text, and the names of inputs in it are ours.
+    let ours = regex::Regex::new(r"__input_\d+ AS ").expect("a valid expression");
     schema
         .fields()
         .iter()
-        .map(|field| match crate::data_type::field_from_arrow(field) {
+        .map(|field| Arc::new(field.as_ref().clone().with_name(ours.replace_all(field.name(), ""))))
+        .map(|field| match crate::data_type::field_from_arrow(&field) {
             Some(known) => column(&known),
             None => Column {
                 name: field.name().clone(),
@@ -336,7 +354,10 @@ fn result_columns(schema: &arrow::datatypes::Schema) -> Vec<Column> {
 }
 
 fn text_rows(batch: &RecordBatch) -> Result<Vec<Vec<Option<String>>>> {
-    let options = FormatOptions::new().with_null("null").with_timestamp_tz_format(Some(TIMESTAMP)).with_timestamp_format(Some(TIMESTAMP));
+    let options = FormatOptions::new()
+        .with_null("null")
+        .with_timestamp_tz_format(Some(TIMESTAMP))
+        .with_timestamp_format(Some(TIMESTAMP));
     let failed = |e: arrow::error::ArrowError| Error::Internal(format!("rows as text: {e}"));
     let columns = batch.columns().iter().map(|column| ArrayFormatter::try_new(column, &options));
     let columns = columns.collect::<std::result::Result<Vec<_>, _>>().map_err(failed)?;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use pipeline::change::{AppliedDataset, classify};
 use pipeline::command::UpdateRequest;
-use pipeline::graph::{FlowId, FlowKind, Source};
+use pipeline::graph::{FlowId, FlowKind, Graph, Source};
 use pipeline::plan::explain::explain;
 use pipeline::plan::{FlowAction, Notice, Refusal};
 use pipeline::report::{DatasetChanges, FlowBacklog, FlowReset, PlanReport, ResetReport};
@@ -110,16 +110,22 @@ impl Engine {
     /// be read twice.
     ///
     /// # Errors
-    /// `unknown-flow`; `workspace-locked`.
+    /// `unknown-flow`; a refusal for flows that are no streams; `workspace-locked`.
     pub async fn reset(&self, flows: &[String], is_confirmed: bool) -> Result<ResetReport> {
         let graph = self.graph();
         let mut ids = BTreeSet::new();
         for name in flows {
-            ids.insert(graph.find_flow(name).ok_or_else(|| self.unknown_flow(name))?);
+            let id = graph.find_flow(name).ok_or_else(|| self.unknown_flow(name))?;
+            check_resettable(graph, id)?;
+            ids.insert(id);
         }
         let mut report = ResetReport { flows: Vec::new(), is_done: false };
         let Some(state) = self.state_for_reading()? else {
-            return Err(Error::user("no-state", "no update has run here, so there are no checkpoints", "start one: flowbench run"));
+            return Err(Error::user(
+                "no-state",
+                "no update has run here, so there are no checkpoints",
+                "start one: flowbench run",
+            ));
         };
         for id in &ids {
             report.flows.push(self.flow_reset(&state, *id).await?);
@@ -223,7 +229,8 @@ impl Engine {
             Some(state) => state.datasets()?,
             None => Vec::new(),
         };
-        let found = known.into_iter().find(|k| k.name.eq_ignore_ascii_case(name) || k.dataset.eq_ignore_ascii_case(name));
+        let found =
+            known.into_iter().find(|k| k.name.eq_ignore_ascii_case(name) || k.dataset.eq_ignore_ascii_case(name));
         let found = found.ok_or_else(|| self.unknown_dataset(name))?;
         let folder = self.storage().join(&found.table_path);
         if !is_confirmed {
@@ -268,4 +275,24 @@ impl Engine {
         };
         Error::user("unknown-flow", format!("no flow is named `{name}`"), help)
     }
+}
+
+/// Only streams have a place in their source that can be forgotten (operations, "What gets refreshed").
+fn check_resettable(graph: &Graph, id: FlowId) -> Result<()> {
+    let flow = graph.flow(id);
+    let dataset = &graph.dataset(flow.target).label;
+    let (what, help) = match flow.kind {
+        FlowKind::Append => return Ok(()),
+        FlowKind::Once => (
+            "a once flow",
+            format!(
+                "append its rows again: flowbench run --rerun-once {}; or build the table anew: flowbench run \
+                 --full-refresh {dataset}",
+                flow.name
+            ),
+        ),
+        FlowKind::Complete => ("a materialized view", format!("compute it anew: flowbench run --full-refresh {dataset}")),
+    };
+    let message = format!("`{}` is {what}; there is no checkpoint to reset", flow.name);
+    Err(Error::Refused { refusal: Refusal::Usage { condition: None, message, help } })
 }

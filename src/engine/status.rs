@@ -104,7 +104,11 @@ impl Engine {
             partition_by: names(&definition.partition_by),
             cluster_by: names(&definition.cluster_by),
             properties: definition.properties.clone().into_iter().collect(),
-            flows: self.flow_statuses(state.as_ref())?.into_iter().filter(|flow| flow.dataset == dataset.label).collect(),
+            flows: self
+                .flow_statuses(state.as_ref())?
+                .into_iter()
+                .filter(|flow| flow.dataset == dataset.label)
+                .collect(),
             upstream: graph.upstream(id).iter().map(label).collect(),
             downstream: graph.readers(id).iter().map(label).collect(),
             defined_at: Some(pipeline::diagnostic::place(&self.workspace().files, definition.name.span)),
@@ -114,9 +118,10 @@ impl Engine {
 
     fn describe_inactive(&self, name: &str, state: Option<&State>) -> Result<Description> {
         let found = match state {
-            Some(state) => {
-                state.datasets()?.into_iter().find(|known| known.name.eq_ignore_ascii_case(name) || known.dataset == name)
-            }
+            Some(state) => state
+                .datasets()?
+                .into_iter()
+                .find(|known| known.name.eq_ignore_ascii_case(name) || known.dataset == name),
             None => None,
         };
         let Some(found) = found else { return Err(self.unknown_dataset(name)) };

@@ -19,6 +19,7 @@ use pipeline::event::{Details, FlowMetrics, Level, State as RunState};
 use pipeline::graph::{Dataset, DatasetId, ExternalId, FlowId, FlowKind, Graph};
 use pipeline::plan::{FlowAction, History, UpdatePlan, plan_update};
 use pipeline::report::{FlowOutcome, UpdateReport};
+use pipeline::resume::Refusal;
 use tokio::task::JoinSet;
 
 use crate::analysis::{Analysis, applied};
@@ -30,6 +31,7 @@ use crate::error::{Error, Result, Retry};
 use crate::flow::live::LiveMetrics;
 use crate::flow::{self, FlowRun};
 use crate::full_refresh::{self, FullRefreshes};
+use crate::generation::refuse_older_state;
 use crate::history::{RecordedDefinition, definition_hash, history};
 use crate::listings::Listings;
 use crate::lock::WriterLock;
@@ -122,27 +124,30 @@ impl Update {
         self.targets.get(&id)
     }
 
-    /// All tables that this update writes.
-    pub fn targets(&self) -> impl Iterator<Item = (DatasetId, &Target)> {
-        self.targets.iter().map(|(id, target)| (*id, target))
+    /// The datasets that are being built anew.
+    pub fn shadows(&self) -> impl Iterator<Item = DatasetId> {
+        self.targets.iter().filter(|(_, target)| target.shadow_generation.is_some()).map(|(id, _)| *id)
     }
 
-    /// The datasets that are being built anew.
-    pub fn shadows(&self) -> impl Iterator<Item = (DatasetId, &Target)> {
-        self.targets.iter().filter(|(_, target)| target.shadow_generation.is_some()).map(|(id, target)| (*id, target))
+    /// The dataset's definition as this update applies it to its table, as state.db keeps it.
+    pub fn definition(&self, id: DatasetId) -> Result<String> {
+        let dataset = self.engine.graph().dataset(id);
+        let columns = self.columns[id.0].as_ref();
+        let columns =
+            columns.ok_or_else(|| Error::Internal(format!("`{}` was built without columns", dataset.label)))?;
+        Ok(serde_json::to_string(&applied(dataset, columns)).expect("a definition is plain data"))
     }
 
     /// Records the dataset's definition as applied to its table.
-    pub fn record_dataset(&self, dataset: &Dataset) -> Result<()> {
-        let id = self.engine.graph().find_dataset(&dataset.label);
-        let Some(columns) = id.and_then(|id| self.columns[id.0].as_ref()) else { return Ok(()) };
+    fn record_dataset(&self, id: DatasetId) -> Result<()> {
+        let dataset = self.engine.graph().dataset(id);
         self.state.put_dataset(
             &NewDataset {
                 dataset: &dataset.name.key(),
                 name: &dataset.label,
                 kind: dataset.kind(),
                 table_path: &table_path(&dataset.name),
-                definition: &serde_json::to_string(&applied(dataset, columns)).expect("a definition is plain data"),
+                definition: &self.definition(id)?,
             },
             now_us(),
         )?;
@@ -165,7 +170,7 @@ impl Engine {
         let started = Instant::now();
         self.check_files()?;
         let listings = Listings::new(self.root().to_path_buf());
-        if !self.storage().exists() {
+        if !State::exists(self.storage()) {
             // A first run of an invalid workspace leaves no trace.
             self.prepare(None, &request, &listings).await?;
         }
@@ -244,7 +249,12 @@ impl Engine {
         for changed in self.changes(state, &analysis)? {
             for change in &changed.changes {
                 let details = Details::Notice { code: "definition-changed".to_string(), help: None };
-                recorder.report(Level::Info, About::dataset(&changed.dataset), change_text(&changed.dataset, change), details);
+                recorder.report(
+                    Level::Info,
+                    About::dataset(&changed.dataset),
+                    change_text(&changed.dataset, change),
+                    details,
+                );
             }
         }
         recorder.progress(RunState::Planning, "reading sources as they are now");
@@ -327,6 +337,15 @@ impl Update {
                         duration_ms: listed.duration_ms,
                     },
                 );
+                // A once flow says that itself.
+                if listed.is_missing && flow.kind != FlowKind::Once {
+                    self.recorder.notice(
+                        About::flow(&flow.name, target),
+                        "source-missing",
+                        format!("flow `{}` reads `{}`, which does not exist", flow.name, spec.path),
+                        Some("correct the path, or bring the folder back; the flow goes on where it was".to_string()),
+                    );
+                }
                 let is_rebuilt = self.plan.full_refresh.contains(&flow.target);
                 if is_rebuilt && listed.is_missing {
                     return Err(Error::user(
@@ -383,10 +402,18 @@ impl Update {
             self.flow_ids.insert(id, record.flow_id);
         }
         self.state.retire_flows_except(&self.flow_ids.values().map(String::as_str).collect::<Vec<_>>())?;
-        let datasets: BTreeSet<DatasetId> = self.running().map(|id| graph.flow(id).target).collect();
+        let mut datasets: BTreeSet<DatasetId> = self.running().map(|id| graph.flow(id).target).collect();
+        // A declared table exists, even if no flow writes it (yet).
+        datasets.extend(graph.dataset_ids().filter(|id| {
+            let dataset = graph.dataset(*id);
+            dataset.kind() == DatasetKind::StreamingTable && dataset.flows.is_empty()
+        }));
         for id in datasets {
             let dataset = graph.dataset(id);
-            let Some(columns) = self.columns[id.0].clone() else { continue };
+            let Some(columns) = self.columns[id.0].clone() else {
+                self.refuse_refresh_from_nothing(id)?;
+                continue;
+            };
             let target = self.set_up_table(id, dataset, &columns).await.map_err(|error| match error {
                 Error::User { code, what, help } => {
                     Error::User { code, what: format!("dataset `{}`: {what}", dataset.label), help }
@@ -445,18 +472,64 @@ impl Update {
         let existing = self.engine.tables().get(&folder)?;
         // A materialized view is built anew at every refresh; a table that is not there yet has nothing to keep.
         let is_rebuilt = self.plan.full_refresh.contains(&id) && dataset.kind() == DatasetKind::StreamingTable;
-        if is_rebuilt && existing.is_some() {
-            return full_refresh::start(self, dataset, &folder, spec, partition_by);
+        let is_gone = existing.is_none() && self.was_written(dataset)?;
+        if is_rebuilt && (existing.is_some() || is_gone) {
+            // A table made anew by an older state.db's record is one too, and one that is gone comes back whole.
+            self.record_if_unknown(id)?;
+            return full_refresh::start(self, dataset, &folder, spec, partition_by).await;
+        }
+        if is_gone {
+            let gone = Refusal::TableGone;
+            return Err(Error::user(gone.code(), gone.reason(), gone.help()));
         }
         let table = match existing {
             Some(table) => {
+                {
+                    let mut table = table.lock().await;
+                    table.refresh()?;
+                    refuse_older_state(&self.state, self.engine.graph(), dataset, &table)?;
+                }
                 self.apply_definition(dataset, columns, &table).await?;
                 table
             }
             None => self.engine.tables().get_or_create(&folder, |folder| Table::create(folder, spec))?,
         };
-        self.record_dataset(dataset)?;
+        self.record_dataset(id)?;
         Ok(Target { table, folder, partition_by, shadow_generation: None })
+    }
+
+    /// Whether batches were committed to the dataset's table.
+    fn was_written(&self, dataset: &Dataset) -> Result<bool> {
+        for id in &dataset.flows {
+            let flow = self.state.flow(&dataset.name.key(), &self.engine.graph().flow(*id).name)?;
+            let Some(flow) = flow else { continue };
+            if self.state.known_batches(&flow.flow_id, flow.generation)?.committed.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// state.db may be too old to know a table that is there.
+    fn record_if_unknown(&self, id: DatasetId) -> Result<()> {
+        let key = self.engine.graph().dataset(id).name.key();
+        match self.state.dataset(&key)? {
+            Some(_) => Ok(()),
+            None => self.record_dataset(id),
+        }
+    }
+
+    /// A full refresh without a column to read would say COMPLETED and leave the old rows in force.
+    fn refuse_refresh_from_nothing(&self, id: DatasetId) -> Result<()> {
+        let dataset = self.engine.graph().dataset(id);
+        if !self.plan.full_refresh.contains(&id) || self.engine.table(dataset)?.is_none() {
+            return Ok(());
+        }
+        Err(Error::user(
+            "source-empty",
+            format!("full refresh of `{}`: there is nothing to read, so its columns are unknown", dataset.label),
+            "nothing was dropped; bring the source's files back, or declare the columns",
+        ))
     }
 
     /// Writes what changed of comment, properties and declared columns into the table.
@@ -531,6 +604,7 @@ async fn run_flows(update: &Arc<Update>) -> Result<Vec<FlowOutcome>> {
         states.insert(*id, state);
         report_state(update, *id, state, None)?;
     }
+    full_refresh::promote_without_flows(update).await?;
     let limit = update.engine.settings().limits.concurrent_flows.max(1);
     let mut running: JoinSet<(FlowId, Result<FlowMetrics>)> = JoinSet::new();
     let mut tasks = HashMap::new();
@@ -643,11 +717,15 @@ async fn run_flow(update: &Update, id: FlowId) -> Result<FlowMetrics> {
     let flow = graph.flow(id);
     let retries = flow.limits.retries.unwrap_or(update.engine.settings().limits.retries);
     let mut pause = RETRY_PAUSE;
+    update.live[&id].start();
     let mut record = start(update, id)?;
+    let mut metrics = None;
     for tries in 0.. {
         let is_shadow = update.targets.get(&flow.target).is_some_and(|target| target.shadow_generation.is_some());
         let generation = match is_shadow {
-            true => record.shadow_generation.unwrap_or(record.generation),
+            true => record.shadow_generation.ok_or_else(|| {
+                Error::Internal(format!("flow `{}` has no checkpoint in the generation being built", flow.name))
+            })?,
             false => record.generation,
         };
         let run = FlowRun {
@@ -660,11 +738,20 @@ async fn run_flow(update: &Update, id: FlowId) -> Result<FlowMetrics> {
             live: update.live[&id].clone(),
             record: record.clone(),
         };
-        let error = match flow::run(&run).await {
-            Ok(metrics) => {
-                full_refresh::promote_if_complete(update, flow.target, id).await?;
-                return Ok(metrics);
+        let outcome = match metrics {
+            None => flow::run(&run).await,
+            // Only the promotion failed.
+            Some(metrics) => Ok(metrics),
+        };
+        let outcome = match outcome {
+            Ok(done) => {
+                metrics = Some(done);
+                full_refresh::promote_if_complete(update, flow.target, id).await.map(|()| done)
             }
+            Err(error) => Err(error),
+        };
+        let error = match outcome {
+            Ok(metrics) => return Ok(metrics),
             Err(error) => error,
         };
         if error.retry() == Retry::Never || tries >= retries || update.stop.is_requested() {

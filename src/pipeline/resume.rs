@@ -67,6 +67,9 @@ pub enum Refusal {
     TableGone,
     /// The table has a batch that state.db never planned.
     StateBehind { txn: i64, known: Option<i64> },
+    /// The table was written in a generation that state.db doesn't know; `known` is its newest, None if it
+    /// doesn't know the flow at all.
+    GenerationUnknown { found: i64, known: Option<i64> },
     /// The table exists in the expected version or a later one, and knows nothing of the flow.
     TableReplaced { committed: i64 },
     /// The table lost commits whose input isn't recorded any more.
@@ -78,7 +81,7 @@ impl Refusal {
     pub fn code(self) -> &'static str {
         match self {
             Refusal::TableGone => "table-gone",
-            Refusal::StateBehind { .. } => "state-behind-table",
+            Refusal::StateBehind { .. } | Refusal::GenerationUnknown { .. } => "state-behind-table",
             Refusal::TableReplaced { .. } => "table-replaced",
             Refusal::InputForgotten { .. } => "input-forgotten",
         }
@@ -95,6 +98,10 @@ impl Refusal {
                     batch(known)
                 )
             }
+            Refusal::GenerationUnknown { found, known } => {
+                let known = known.map_or("nothing of it".to_string(), |known| format!("generation {known}"));
+                format!("the table holds generation {found}, state.db knows {known}: state.db is older than the table")
+            }
             Refusal::TableReplaced { committed } => format!(
                 "state.db has marked batch {committed} as committed, but the table holds no batch of this flow: \
                  it was replaced by another program, or its transaction ids expired"
@@ -110,8 +117,9 @@ impl Refusal {
     pub fn help(self) -> &'static str {
         match self {
             Refusal::TableGone => "put the table's folder back, or build it anew with `flowbench run --full-refresh`",
-            Refusal::StateBehind { .. } => {
-                "put the newer state.db back, or take the checkpoint over from the table with `flowbench doctor --repair`"
+            Refusal::StateBehind { .. } | Refusal::GenerationUnknown { .. } => {
+                "put the newer state.db back; or build the table anew with `flowbench run --full-refresh`; or move \
+                 state.db away and take over what the tables tell with `flowbench doctor --repair`"
             }
             Refusal::TableReplaced { .. } => {
                 "build the table anew with `flowbench run --full-refresh`, or, if its rows are right, \
@@ -120,6 +128,14 @@ impl Refusal {
             Refusal::InputForgotten { .. } => "build the table anew with `flowbench run --full-refresh`",
         }
     }
+}
+
+/// Finds out whether a table was written in a generation (of a flow, or of the table itself) that state.db
+/// doesn't know. Going on from an older one would read again what the newer one has read.
+pub fn newer_generation(found: Option<i64>, known: Option<i64>) -> Option<Refusal> {
+    found
+        .filter(|found| known.is_none_or(|known| *found > known))
+        .map(|found| Refusal::GenerationUnknown { found, known })
 }
 
 /// Decides how a flow goes on.
@@ -289,7 +305,7 @@ mod tests {
                 assert!(!refusal.reason().is_empty() && !refusal.help().is_empty() && !refusal.code().is_empty());
                 match refusal {
                     Refusal::TableGone => "gone",
-                    Refusal::StateBehind { .. } => "behind",
+                    Refusal::StateBehind { .. } | Refusal::GenerationUnknown { .. } => "behind",
                     Refusal::TableReplaced { .. } => "replaced",
                     Refusal::InputForgotten { .. } => "forgotten",
                 }
@@ -368,6 +384,20 @@ mod tests {
     fn mark(known: &mut KnownBatches, batch: i64, version: usize) {
         known.planned = known.planned.filter(|planned| *planned != batch);
         (known.committed, known.committed_version) = (Some(batch), Some(version as i64));
+    }
+
+    #[test]
+    fn a_table_of_a_newer_generation_is_not_gone_on_with() {
+        for (found, known, is_refused) in [
+            (None, None, false),
+            (None, Some(1), false),
+            (Some(1), Some(1), false),
+            (Some(1), Some(2), false),
+            (Some(2), Some(1), true),
+            (Some(1), None, true),
+        ] {
+            assert_eq!(newer_generation(found, known).is_some(), is_refused, "{found:?} {known:?}");
+        }
     }
 
     #[test]

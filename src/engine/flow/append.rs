@@ -111,13 +111,17 @@ impl Backlog {
                 }))
             }
             Backlog::Table { source_id, source, at } => {
-                let Content::Table { table, options, up_to, .. } = &sources[*source].content else { return Ok(None) };
+                let OpenSource { label, content: Content::Table { table, options, up_to, .. }, .. } = &sources[*source] else {
+                    return Ok(None);
+                };
                 let limit = SliceLimit { files: options.max_files_per_trigger, bytes: options.max_bytes_per_trigger };
                 let table = table.lock().await;
                 let mut start = *at;
                 // Versions without rows (compactions, properties) move the offset without a batch of their own.
                 loop {
-                    let Some(slice) = next_slice(&table, start, *up_to, options, Some(limit))? else { return Ok(None) };
+                    let Some(slice) = next_slice(&table, label, start, *up_to, options, Some(limit))? else {
+                        return Ok(None);
+                    };
                     if slice.files.is_empty() {
                         start = slice.end;
                         continue;

@@ -19,6 +19,7 @@ use crate::error::{Error, Result};
 use crate::fail_point;
 use crate::micro_batch::{self, Destination, query_error};
 use crate::table::{Commit, MetadataChange, RemoveSet, WriterOptions};
+use crate::update::Target;
 
 /// Recomputes the view if an input or its definition changed since it was computed last.
 pub(crate) async fn run(run: &FlowRun<'_>) -> Result<()> {
@@ -39,7 +40,12 @@ pub(crate) async fn run(run: &FlowRun<'_>) -> Result<()> {
     let fingerprint = fingerprint(run, &sources).await?;
     let dataset = run.update.state.dataset(&run.dataset.name.key())?;
     let is_forced = run.update.plan.full_refresh.contains(&run.flow.target);
-    let is_same = dataset.and_then(|dataset| dataset.inputs_fingerprint).as_deref() == Some(fingerprint.as_str());
+    let computed = dataset.and_then(|dataset| dataset.inputs_fingerprint);
+    let computed = computed.and_then(|text| serde_json::from_str::<Computed>(&text).ok());
+    let is_same = match computed {
+        Some(computed) => computed.from == fingerprint && computed.is_untouched(target).await?,
+        None => false,
+    };
     if is_same && !is_forced && is_deterministic(&plan) {
         technique(run, "NO_OP", "nothing it reads changed");
         return Ok(());
@@ -59,7 +65,7 @@ pub(crate) async fn run(run: &FlowRun<'_>) -> Result<()> {
         partition_by: target.partition_by.clone(),
         options: WriterOptions::default(),
     };
-    let session = crate::session::with_partitions(&run.session, partitions(run, &batch_inputs));
+    let session = crate::session::with_partitions(&run.session, partitions(run, batch_inputs.work_bytes));
     let files =
         micro_batch::write(&session, &plan, &destination, &run.update.stop, &run.live.batch_rows, &run.during())
             .await?;
@@ -81,9 +87,11 @@ pub(crate) async fn run(run: &FlowRun<'_>) -> Result<()> {
             ..Commit::default()
         })
         .await?;
+    let computed = Computed { from: fingerprint, table: table.id().to_string(), version };
     drop(table);
     fail_point::hit("committed", Some(&run.flow.name))?;
-    run.update.state.record_refresh(&run.dataset.name.key(), &fingerprint, now_us())?;
+    let computed = serde_json::to_string(&computed).expect("what was computed is plain data");
+    run.update.state.record_refresh(&run.dataset.name.key(), &computed, now_us())?;
     fail_point::hit("marked", Some(&run.flow.name))?;
     let metrics = FlowMetrics {
         batches: 1,
@@ -103,6 +111,30 @@ pub(crate) async fn run(run: &FlowRun<'_>) -> Result<()> {
     run.update.recorder.check()
 }
 
+/// What the view's rows were last computed from, and the table's version that holds them, as state.db keeps it.
+#[derive(serde::Serialize, serde::Deserialize)]
+struct Computed {
+    from: serde_json::Value,
+    /// The table's id.
+    table: String,
+    version: i64,
+}
+
+impl Computed {
+    /// True if the rows are still there: nobody has made the table anew, taken commits from it or added any that
+    /// change rows. Compactions don't.
+    async fn is_untouched(&self, target: &Target) -> Result<bool> {
+        let mut table = target.table.lock().await;
+        table.refresh()?;
+        if table.id() != self.table || table.version() < self.version {
+            return Ok(false);
+        }
+        // Without the log entries nobody knows.
+        let Ok(changes) = table.changes(self.version, table.version()) else { return Ok(false) };
+        Ok(changes.iter().all(|change| change.adds.is_empty() && change.removes.is_empty()))
+    }
+}
+
 fn technique(run: &FlowRun<'_>, technique: &str, why: &str) {
     run.update.recorder.report(
         Level::Info,
@@ -112,8 +144,8 @@ fn technique(run: &FlowRun<'_>, technique: &str, why: &str) {
     );
 }
 
-/// What the view's rows depend on, as text: its definition, and which version of what it reads.
-async fn fingerprint(run: &FlowRun<'_>, sources: &[OpenSource]) -> Result<String> {
+/// What the view's rows depend on: its definition, and which version of what it reads.
+async fn fingerprint(run: &FlowRun<'_>, sources: &[OpenSource]) -> Result<serde_json::Value> {
     let graph = run.update.engine.graph();
     let mut inputs = serde_json::Map::new();
     for source in sources {
@@ -162,8 +194,7 @@ async fn fingerprint(run: &FlowRun<'_>, sources: &[OpenSource]) -> Result<String
         "partition_by": partition_by,
         "time_zone": run.update.engine.settings().time_zone.value,
         "inputs": inputs,
-    })
-    .to_string())
+    }))
 }
 
 /// True if the same input gives the same rows: no `rand()`, no `current_date()`.

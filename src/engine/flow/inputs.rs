@@ -22,6 +22,8 @@ use crate::table::SharedTable;
 /// A source of the flow, ready to be read.
 pub(crate) struct OpenSource {
     pub key: String,
+    /// What people call it: a dataset's or table's name, a path.
+    pub label: String,
     /// Where the query reads it.
     pub span: Span,
     pub is_stream: bool,
@@ -87,6 +89,12 @@ pub(crate) async fn open(run: &FlowRun<'_>, records: bool) -> Result<Vec<OpenSou
     for source in flow_sources(engine.graph(), &run.flow.reading) {
         let input = source.input;
         let recorded = known.iter().position(|known| known.source == source.key).map(|at| known.swap_remove(at));
+        let label = match &input.source {
+            Source::Files(spec) => spec.path.clone(),
+            Source::External { id, .. } => engine.graph().externals[id.0].name.value.to_string(),
+            Source::Dataset { id, .. } => engine.graph().dataset(*id).label.clone(),
+            Source::Unresolved => String::new(),
+        };
         let content = match &input.source {
             Source::Files(spec) => {
                 let stored = recorded.as_ref().and_then(|known| known.schema.as_deref());
@@ -113,6 +121,7 @@ pub(crate) async fn open(run: &FlowRun<'_>, records: bool) -> Result<Vec<OpenSou
         };
         sources.push(OpenSource {
             key: source.key,
+            label,
             span: input.span,
             is_stream: input.is_stream,
             source_id: None,
@@ -131,8 +140,24 @@ pub(crate) async fn open(run: &FlowRun<'_>, records: bool) -> Result<Vec<OpenSou
 
 /// A checkpoint covers the sources it was made with; `gone` are those that the query no longer reads.
 fn refuse_changed_sources(run: &FlowRun<'_>, sources: &[OpenSource], gone: &[crate::state::Source]) -> Result<()> {
-    if run.update.state.known_batches(&run.record.flow_id, run.generation)?.committed.is_none() {
+    let Some(batch) = run.update.state.known_batches(&run.record.flow_id, run.generation)?.committed else {
         return Ok(());
+    };
+    if gone.is_empty() && sources.iter().all(|source| !source.is_recorded) {
+        // A repair has taken it over from the table, which has the rows and not where they came from.
+        let dataset = &run.dataset.label;
+        return Err(Error::user(
+            "checkpoint-lost",
+            format!(
+                "flow `{}`: `{dataset}` holds its batches up to {batch}; what they read was lost with state.db",
+                run.flow.name
+            ),
+            format!(
+                "build the table anew: flowbench run --full-refresh {dataset}; or bound the flow's start to what is new \
+                 (modifiedAfter, STARTINGVERSION) and start a new checkpoint: flowbench reset {}",
+                run.flow.name
+            ),
+        ));
     }
     let gone: Vec<&str> = gone.iter().map(|source| source.source.as_str()).collect();
     let new: Vec<&str> = sources
@@ -221,11 +246,11 @@ async fn record(run: &FlowRun<'_>, source: &mut OpenSource) -> Result<()> {
             }
         }
         Content::Table { table, options, offset, .. } => {
+            let label = &source.label;
             if known.table_id != table_id {
-                let name = table.lock().await.name().to_string();
                 return Err(Error::user(
                     "source-recreated",
-                    format!("flow `{}`: table `{name}` was dropped and made anew since it was read", run.flow.name),
+                    format!("flow `{}`: table `{label}` was dropped and made anew since it was read", run.flow.name),
                     format!("read the new table from its start: flowbench reset {}", run.flow.name),
                 ));
             }
@@ -257,13 +282,13 @@ pub(crate) fn are_known(sources: &[OpenSource]) -> bool {
 /// The tables for one batch: of the streams what `planned` says, of the rest all there is.
 pub(crate) async fn batch_inputs(sources: &[OpenSource], planned: &[PlannedInput]) -> Result<BatchInputs> {
     let mut batch = BatchInputs {
-            providers: HashMap::new(),
-            counters: Vec::new(),
-            files: 0,
-            bytes: 0,
-            table_rows: 0,
-            work_bytes: 0,
-        };
+        providers: HashMap::new(),
+        counters: Vec::new(),
+        files: 0,
+        bytes: 0,
+        table_rows: 0,
+        work_bytes: 0,
+    };
     for source in sources {
         let plan = source.source_id.and_then(|id| planned.iter().find(|input| input.source_id == id));
         let provider = match &source.content {

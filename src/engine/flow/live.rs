@@ -1,7 +1,7 @@
 //! Numbers of a running flow, counted by its tasks and read by the reports.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use pipeline::event::FlowMetrics;
@@ -11,7 +11,8 @@ use crate::source::files::ScanCounters;
 /// Counts of one flow in one update; what failed batches counted is taken back.
 #[derive(Debug)]
 pub(crate) struct LiveMetrics {
-    started: Instant,
+    /// When the flow began to run.
+    started: OnceLock<Instant>,
     pub batches: AtomicU64,
     pub rows_in: AtomicU64,
     pub rows_out: AtomicU64,
@@ -26,10 +27,15 @@ pub(crate) struct LiveMetrics {
 }
 
 impl LiveMetrics {
-    /// All zero, from now on.
+    /// The clock runs from here.
+    pub fn start(&self) {
+        self.started.get_or_init(Instant::now);
+    }
+
+    /// All zero.
     pub fn new() -> LiveMetrics {
         LiveMetrics {
-            started: Instant::now(),
+            started: OnceLock::new(),
             batches: AtomicU64::new(0),
             rows_in: AtomicU64::new(0),
             rows_out: AtomicU64::new(0),
@@ -55,7 +61,7 @@ impl LiveMetrics {
             corrupt_records: self.corrupt_records.load(Relaxed),
             backlog: self.backlog.load(Relaxed),
             backlog_bytes: self.backlog_bytes.load(Relaxed),
-            duration_ms: self.started.elapsed().as_millis() as u64,
+            duration_ms: self.started.get().map_or(0, |started| started.elapsed().as_millis() as u64),
         }
     }
 

@@ -5,11 +5,13 @@
 //! - `complete.rs`: a materialized view, replaced by the result of its query
 //! - `inputs.rs`: the rows behind each input
 //! - `batch.rs`: plan → write → commit → mark of one micro-batch, and the way back in after a crash
+//! - `evolve.rs`: new fields and wider types in the middle of a stream
 //! - `live.rs`: numbers of a running flow
 
 pub(crate) mod append;
 pub(crate) mod batch;
 pub(crate) mod complete;
+pub(crate) mod evolve;
 pub(crate) mod inputs;
 pub(crate) mod live;
 pub(crate) mod once;
@@ -21,6 +23,7 @@ use pipeline::event::FlowMetrics;
 use pipeline::graph::{Dataset, Flow, FlowKind};
 
 use crate::error::{Error, Result};
+use crate::generation::flow_app_id;
 use crate::record::About;
 use crate::state;
 use crate::update::{Target, Update};
@@ -46,10 +49,9 @@ impl FlowRun<'_> {
         About::flow(&self.flow.name, &self.dataset.label)
     }
 
-    /// The application id of its `txn` in the table: the flow's own id, kept when it is renamed, and the
-    /// generation, whose batch ids start anew.
+    /// The application id of its `txn` in the table.
     pub fn app_id(&self) -> String {
-        format!("{}:{}", self.record.flow_id, self.generation)
+        flow_app_id(&self.record.flow_id, self.generation)
     }
 
     /// Begins messages of what fails in it.

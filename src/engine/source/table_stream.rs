@@ -65,12 +65,13 @@ pub struct SliceLimit {
 }
 
 /// The files between `start` and the end of version `up_to`, as many as `limit` allows and at least one
-/// (None: all). None if there is nothing new.
+/// (None: all). None if there is nothing new. `name` is the table's in the user's files.
 ///
 /// # Errors
 /// `source-rewritten` if a version on the way removed or changed rows, unless `skip_change_commits`.
 pub fn next_slice(
     table: &Table,
+    name: &str,
     start: TableOffset,
     up_to: i64,
     options: &TableStream,
@@ -91,7 +92,11 @@ pub fn next_slice(
         let version = slice.end.version;
         let Some(change) = table.changes(version - 1, version)?.pop() else { break };
         if !change.is_append_only && !options.skip_change_commits {
-            return Err(rewritten(table, version, &change.operation));
+            // What came before the rewrite is read first.
+            match slice.end != start {
+                true => break,
+                false => return Err(rewritten(name, version, &change.operation)),
+            }
         }
         let files = if change.is_append_only { change.adds } else { Vec::new() };
         let at = slice.end;
@@ -113,7 +118,7 @@ pub fn planned_slice(table: &Table, start: TableOffset, end: TableOffset) -> Res
             Some(_) => up_to,
             None => at.version,
         };
-        match next_slice(table, at, to, &options, limit)? {
+        match next_slice(table, table.name(), at, to, &options, limit)? {
             Some(slice) => {
                 files.extend(slice.files);
                 at = slice.end;
@@ -149,8 +154,7 @@ fn take(
     };
 }
 
-fn rewritten(table: &Table, version: i64, operation: &str) -> Error {
-    let name = table.name();
+fn rewritten(name: &str, version: i64, operation: &str) -> Error {
     Error::user(
         "source-rewritten",
         format!("version {version} of `{name}` changed or removed rows ({operation}); a stream only follows appends"),

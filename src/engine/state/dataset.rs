@@ -7,6 +7,8 @@
 //! ```
 //! `pipeline::resume::resume_full_refresh` decides what a crash left to do.
 
+use std::collections::BTreeMap;
+
 use pipeline::definition::DatasetKind;
 use pipeline::resume::FullRefreshPhase as Phase;
 use rusqlite::types::Type;
@@ -115,6 +117,20 @@ impl State {
         })
     }
 
+    /// Makes sure that the generations found in the dataset's table, of promotions and by flow id, are never
+    /// given again.
+    pub fn raise_generations(&self, dataset: &str, promoted: Option<i64>, flows: &BTreeMap<&str, i64>) -> Result<()> {
+        self.write("record generations", |tx| {
+            let sql = "UPDATE datasets SET last_generation = max(last_generation, ?2) WHERE dataset = ?1";
+            execute(tx, sql, params![dataset, promoted.unwrap_or(0)])?;
+            for (flow_id, generation) in flows {
+                let sql = "UPDATE flows SET last_generation = max(last_generation, ?2) WHERE flow_id = ?1";
+                execute(tx, sql, params![flow_id, generation])?;
+            }
+            Ok(())
+        })
+    }
+
     /// All datasets with a table, inactive ones too.
     pub fn datasets(&self) -> Result<Vec<Dataset>> {
         self.read("read datasets", |c| rows(c, &format!("{DATASETS} ORDER BY dataset"), [], read_dataset))
@@ -126,14 +142,14 @@ impl State {
     }
 
     /// Marks as inactive every dataset that isn't in `datasets`, the keys that the files define.
-    /// Returns the keys of those that were active before.
+    /// Returns the names of those that were active before.
     pub fn deactivate_datasets_except(&self, datasets: &[&str]) -> Result<Vec<String>> {
         self.write("record datasets", |tx| {
             let mut deactivated = vec![];
             for dataset in rows(tx, DATASETS, [], read_dataset)? {
                 if dataset.is_active && !datasets.contains(&dataset.dataset.as_str()) {
                     execute(tx, "UPDATE datasets SET is_active = 0 WHERE dataset = ?", [&dataset.dataset])?;
-                    deactivated.push(dataset.dataset);
+                    deactivated.push(dataset.name);
                 }
             }
             Ok(deactivated)
@@ -175,16 +191,18 @@ impl State {
     }
 
     /// Says that the promoting Delta commit comes next; from here on the table tells whether it came.
-    pub fn begin_promotion(&self, dataset: &str) -> Result<FullRefresh> {
+    /// `definition` (JSON) is what the new generation was built with.
+    pub fn begin_promotion(&self, dataset: &str, definition: &str) -> Result<FullRefresh> {
         self.write("begin a promotion", |tx| {
             full_refresh(tx, dataset)?;
-            let sql = "UPDATE datasets SET shadow_phase = ?2 WHERE dataset = ?1";
-            execute(tx, sql, params![dataset, FullRefreshPhase::Promoting])?;
+            let sql = "UPDATE datasets SET shadow_phase = ?2, shadow_definition = ?3 WHERE dataset = ?1";
+            execute(tx, sql, params![dataset, FullRefreshPhase::Promoting, definition])?;
             full_refresh(tx, dataset)
         })
     }
 
-    /// Puts the new generation of the dataset and all its flows in force, after the promoting commit.
+    /// Puts the new generation of the dataset and all its flows in force, and the definition it was built with,
+    /// after the promoting commit.
     pub fn promote(&self, dataset: &str) -> Result<()> {
         self.write("promote a full refresh", |tx| {
             full_refresh(tx, dataset)?;
@@ -208,7 +226,8 @@ impl State {
             execute(
                 tx,
                 "UPDATE datasets SET generation = shadow_generation, shadow_generation = NULL,
-                        shadow_update_id = NULL, shadow_phase = NULL
+                        shadow_update_id = NULL, shadow_phase = NULL,
+                        definition = coalesce(shadow_definition, definition), shadow_definition = NULL
                  WHERE dataset = ?",
                 [dataset],
             )?;
@@ -228,7 +247,8 @@ impl State {
             }
             execute(
                 tx,
-                "UPDATE datasets SET shadow_generation = NULL, shadow_update_id = NULL, shadow_phase = NULL
+                "UPDATE datasets SET shadow_generation = NULL, shadow_update_id = NULL, shadow_phase = NULL,
+                        shadow_definition = NULL
                  WHERE dataset = ?",
                 [dataset],
             )?;

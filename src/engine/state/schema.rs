@@ -26,7 +26,7 @@ pub fn migrate(connection: &Connection, version: i64) -> Result<()> {
     transaction.commit()
 }
 
-const MIGRATIONS: [&str; 2] = [TABLES, VIEWS];
+const MIGRATIONS: [&str; 3] = [TABLES, VIEWS, SHADOW_DEFINITION];
 
 const TABLES: &str = "
 CREATE TABLE datasets (
@@ -173,6 +173,9 @@ CREATE TABLE events (
 );
 CREATE INDEX events_of_update ON events (update_id);
 ";
+
+/// The definition (JSON) that the generation being promoted was built with; it is in force when that is.
+const SHADOW_DEFINITION: &str = "ALTER TABLE datasets ADD COLUMN shadow_definition TEXT";
 
 const VIEWS: &str = "
 CREATE VIEW readable_updates AS

@@ -57,13 +57,15 @@ const SOURCES: &str = "
 SELECT source_id, flow_id, generation, source, schema, table_id, start_options, offset FROM sources";
 
 impl State {
-    /// Returns the source of this key, recorded as given if it isn't known in this generation.
+    /// Returns the source of this key, recorded as given if it isn't known in this generation. A table that
+    /// wasn't there when it was recorded is taken in now.
     pub fn register_source(&self, source: &NewSource<'_>, now_us: i64) -> Result<Source> {
         self.write("record a source", |tx| {
             execute(
                 tx,
                 "INSERT INTO sources (flow_id, generation, source, table_id, start_options, created_us)
-                 VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                 VALUES (?, ?, ?, ?, ?, ?)
+                 ON CONFLICT DO UPDATE SET table_id = coalesce(table_id, excluded.table_id)",
                 params![
                     source.flow_id,
                     source.generation,

@@ -285,11 +285,12 @@ fn full_refresh_moves_all_flows_together() {
     assert_eq!(generations(&state), [(2, Some(4)), (1, Some(3))]);
     plan(&state, 3, 0, input(register_source(&state, 3), None, &["a"])).unwrap();
     mark(&state, 3, 0);
-    assert_eq!(state.begin_promotion(TABLE).unwrap().phase, FullRefreshPhase::Promoting);
+    assert_eq!(state.begin_promotion(TABLE, "{\"v\":2}").unwrap().phase, FullRefreshPhase::Promoting);
     state.promote(TABLE).unwrap();
     assert_eq!(generations(&state), [(4, None), (3, None)]);
     let dataset = state.dataset(TABLE).unwrap().unwrap();
     assert_eq!((dataset.generation, dataset.full_refresh), (3, None));
+    assert_eq!(dataset.definition, "{\"v\":2}", "in force with the generation that was built with it");
     assert_eq!(state.known_batches(FLOW, 3).unwrap().forgotten, Some(0), "not to be replayed into the old content");
     assert!(state.sources(FLOW, 1).unwrap().is_empty());
     assert!(state.promote(TABLE).is_err());
@@ -304,7 +305,7 @@ fn dataset_out_of_the_files_is_inactive_until_it_is_back() {
     let (_storage, state) = fresh();
     state.put_dataset(&new_dataset(), 1).unwrap();
     state.record_refresh(TABLE, r#"{"hash":"h"}"#, 2).unwrap();
-    assert_eq!(state.deactivate_datasets_except(&[]).unwrap(), [TABLE]);
+    assert_eq!(state.deactivate_datasets_except(&[]).unwrap(), [new_dataset().name]);
     assert!(state.deactivate_datasets_except(&[]).unwrap().is_empty());
     assert!(!state.dataset(TABLE).unwrap().unwrap().is_active);
     let dataset = state.put_dataset(&NewDataset { definition: r#"{"a":1}"#, ..new_dataset() }, 3).unwrap();

@@ -25,6 +25,7 @@ use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 use datafusion::physical_optimizer::pruning::PruningPredicateBuilder;
+use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::{ExecutionPlan, Statistics};
 use deltalake_core::delta_datafusion::{DeltaScanConfig, DeltaScanNext, FileSelection};
 use deltalake_core::kernel::Snapshot;
@@ -246,6 +247,10 @@ impl TableProvider for DataFiles {
         let projection = projection.collect::<std::result::Result<Vec<_>, _>>()?;
 
         let files = self.files_for(session, filters)?;
+        if files.is_empty() {
+            // A scan without files has no partition, and aggregates want one to say that there is nothing.
+            return Ok(Arc::new(EmptyExec::new(Arc::new(scan_schema.project(&projection)?))));
+        }
         let total = stats::total(
             scan_schema,
             files.iter().map(|file| {

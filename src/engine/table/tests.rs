@@ -589,7 +589,8 @@ async fn tables_with_column_mapping_are_read_by_delta_rs_and_not_written() {
 
 #[tokio::test]
 async fn other_engines_read_the_table() {
-    let python = ["/work/scratch/venv/bin/python", "python3"].map(PathBuf::from);
+    let chosen = std::env::var_os("FLOWBENCH_TEST_PYTHON").map(PathBuf::from);
+    let python: Vec<PathBuf> = chosen.into_iter().chain([PathBuf::from("python3")]).collect();
     let modules = |python: &PathBuf| {
         ["duckdb", "deltalake"]
             .into_iter()
@@ -655,4 +656,20 @@ async fn a_small_batch_is_committed_quickly() {
         started.elapsed()
     );
     assert!(took[0] < Duration::from_secs(1));
+}
+
+#[tokio::test]
+async fn aggregates_of_nothing_have_a_row() {
+    let dir = TempDir::new().expect("folder");
+    let mut table = create(dir.path(), id_name(), &[]);
+    for (files, filter) in [(0, "true"), (1, "id = 99")] {
+        if files > 0 {
+            add_rows(&mut table, 0..5).await;
+        }
+        let session = datafusion::prelude::SessionContext::new();
+        session.register_table("t", table.provider(None).await.expect("provider")).expect("registered");
+        let query = session.sql(&format!("SELECT count(*), sum(id) FROM t WHERE {filter}")).await.expect("planned");
+        let rows = query.collect().await.expect("a scan without files runs");
+        assert_eq!(rows.iter().map(|batch| batch.num_rows()).sum::<usize>(), 1, "{filter}");
+    }
 }

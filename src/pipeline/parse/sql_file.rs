@@ -10,6 +10,7 @@ use super::cursor::{Cursor, Parse, quote};
 use super::parameters::substitute;
 use super::statement::{Statement, parse_create};
 use super::token::{TokenKind, string_value, tokenize};
+use crate::byte_size::parse_byte_size;
 use crate::definition::{Definition, FlowLimits, Scope};
 use crate::diagnostic::{Diagnostic, Edit, nearest};
 use crate::settings::Settings;
@@ -179,7 +180,7 @@ impl FileReader<'_> {
                 }
                 Err(_) => Some("a whole number from 0 on"),
             },
-            "pipelines.flow.memory" => match byte_size(&bare) {
+            "pipelines.flow.memory" => match parse_byte_size(&bare).filter(|bytes| *bytes > 0) {
                 Some(bytes) => {
                     self.limits.memory_bytes = Some(bytes);
                     None
@@ -256,22 +257,6 @@ impl Cursor<'_> {
         }
         Ok(crate::text::Spanned::new(name, self.span_since(first)))
     }
-}
-
-/// `512m`, `2 GB`, `1073741824`: bytes, in powers of 1024.
-fn byte_size(text: &str) -> Option<u64> {
-    let text = text.trim();
-    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-    let number: u64 = text[..digits].parse().ok().filter(|n| *n > 0)?;
-    let power = match text[digits..].trim().to_ascii_lowercase().as_str() {
-        "" | "b" => 0,
-        "k" | "kb" | "kib" => 1,
-        "m" | "mb" | "mib" => 2,
-        "g" | "gb" | "gib" => 3,
-        "t" | "tb" | "tib" => 4,
-        _ => return None,
-    };
-    number.checked_mul(1024_u64.pow(power))
 }
 
 fn parameter_spans(text: &MappedText) -> Vec<Span> {
@@ -353,14 +338,5 @@ mod tests {
         assert_eq!(pieces("SELECT ';' \";\" `;`; x"), ["SELECT ';' \";\" `;`", "x"]);
         assert_eq!(pieces("a 'open;\nb;\nc"), ["a 'open", "b", "c"]);
         assert_eq!(pieces("/* open ; b"), ["/* open ; b"]);
-    }
-
-    #[test]
-    fn sizes_are_in_powers_of_1024() {
-        assert_eq!(byte_size("2 GB"), Some(2 << 30));
-        assert_eq!(byte_size("512m"), Some(512 << 20));
-        assert_eq!(byte_size("12"), Some(12));
-        assert_eq!(byte_size("many"), None);
-        assert_eq!(byte_size("99999999999T"), None);
     }
 }

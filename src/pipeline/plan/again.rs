@@ -45,7 +45,8 @@ pub fn would_read_again(graph: &Graph, flow: &Flow, history: &History) -> Option
 
 /// Warns that a done once flow's query was edited: it is not run again by itself (behaviours B-43).
 pub fn edited_since_done(flow: &Flow, known: &FlowHistory) -> Option<Notice> {
-    if known.definition == flow.reading.query.fingerprint_text {
+    // After a repair the definition that made the rows is unknown.
+    if known.definition.is_empty() || known.definition == flow.reading.query.fingerprint_text {
         return None;
     }
     Some(Notice {
@@ -53,4 +54,34 @@ pub fn edited_since_done(flow: &Flow, known: &FlowHistory) -> Option<Notice> {
         message: format!("the definition of once flow `{}` changed since it ran; it is not run again", flow.name),
         help: format!("flowbench run --rerun-once {} appends its rows again, beside those of the first run", flow.name),
     })
+}
+
+/// Says that a streaming flow's query was edited: what it has appended stays as the old query made it.
+pub fn edited_since_run(graph: &Graph, flow: &Flow, known: &FlowHistory) -> Option<Notice> {
+    let is_known = known.has_checkpoint && !known.definition.is_empty();
+    let is_edited = is_known && known.definition != flow.reading.query.fingerprint_text;
+    let target = &graph.dataset(flow.target).label;
+    (flow.kind == FlowKind::Append && is_edited).then(|| Notice {
+        code: "flow-edited",
+        message: format!(
+            "the query of flow `{}` changed: it holds for new input, rows already in `{target}` stay",
+            flow.name
+        ),
+        help: format!("to apply it to all rows: flowbench run --full-refresh {target}"),
+    })
+}
+
+/// Names the flows that are gone from the files and whose rows stay in tables that are still there.
+pub fn removed_flows(graph: &Graph, history: &History) -> Vec<Notice> {
+    let is_gone = |known: &&FlowHistory| {
+        !known.is_retired && (known.has_checkpoint || known.is_done) && graph.find_flow(&known.name).is_none()
+    };
+    let label = |key: &str| graph.datasets.iter().find(|dataset| dataset.name.key() == key).map(|d| d.label.clone());
+    let gone = history.flows.iter().filter(is_gone).filter_map(|known| Some((known, label(&known.dataset)?)));
+    gone.map(|(known, target)| Notice {
+        code: "flow-removed",
+        message: format!("flow `{}` is gone from the files; the rows it appended to `{target}` stay", known.name),
+        help: format!("to be rid of them: flowbench run --full-refresh {target}"),
+    })
+    .collect()
 }

@@ -17,7 +17,8 @@ pub struct FlowHistory {
     pub is_done: bool,
     /// Failed in the last update that ran it.
     pub has_failed: bool,
-    /// Fingerprint of the query that ran last (a done once flow: the one that made its rows).
+    /// Fingerprint of the query that ran last (a done once flow: the one that made its rows); empty where that
+    /// was lost.
     pub definition: String,
     /// What it read, as [`source_names`] gives it.
     pub sources: Vec<String>,
@@ -25,6 +26,8 @@ pub struct FlowHistory {
     pub known_files: u64,
     /// True if it has committed anything in the current generation.
     pub has_checkpoint: bool,
+    /// Gone from the files already when the last update ran, so that nobody has to be told again.
+    pub is_retired: bool,
 }
 
 impl History {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::again::{edited_since_done, would_read_again};
+use super::again::{edited_since_done, edited_since_run, removed_flows, would_read_again};
 use super::history::History;
 use crate::command::UpdateRequest;
 use crate::diagnostic::nearest;
@@ -59,7 +59,7 @@ pub fn plan_update(graph: &Graph, request: &UpdateRequest, history: &History) ->
         ));
     }
     let rerun = once_flows(graph, &request.rerun_once)?;
-    let mut notices = Vec::new();
+    let mut notices = removed_flows(graph, history);
     let full_refresh = full_refresh(graph, request, named_full, &mut notices)?;
     let selected = selected(graph, request, history, &refresh, &full_refresh, &rerun)?;
 
@@ -87,7 +87,10 @@ pub fn plan_update(graph: &Graph, request: &UpdateRequest, history: &History) ->
                 help: "a full refresh of the table instead reads everything once".to_string(),
             }),
             FlowAction::Idle => notices.extend(known.and_then(|known| edited_since_done(flow, known))),
-            FlowAction::Run if !is_anew => unconfirmed.extend(would_read_again(graph, flow, history)),
+            FlowAction::Run if !is_anew => {
+                notices.extend(known.and_then(|known| edited_since_run(graph, flow, known)));
+                unconfirmed.extend(would_read_again(graph, flow, history));
+            }
             FlowAction::Run | FlowAction::Excluded => {}
         }
         flows.push((id, action));

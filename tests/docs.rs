@@ -1,0 +1,176 @@
+//! What the README and the examples' READMEs say is so: their commands run, their options exist.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::cli::{flowbench, stderr, stdout};
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn read(path: impl AsRef<Path>) -> String {
+    let path = root().join(path);
+    std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+/// The lines of the ```sh blocks and of the indented blocks of a Markdown text, comments cut.
+fn shell_lines(text: &str) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut is_inside = false;
+    for line in text.lines() {
+        let is_indented = ["    cd ", "    flowbench"].iter().any(|begin| line.starts_with(begin));
+        match line.trim() {
+            "```sh" => is_inside = true,
+            "```" => is_inside = false,
+            line if is_inside || is_indented => {
+                let line = line.split(" #").next().unwrap_or_default().trim();
+                if !line.is_empty() {
+                    lines.push(line.to_string());
+                }
+            }
+            _ => {}
+        }
+    }
+    lines
+}
+
+/// Splits a command at blanks; double quotes hold words together.
+fn words(line: &str) -> Vec<String> {
+    let (mut words, mut word, mut is_quoted) = (Vec::new(), String::new(), false);
+    for c in line.chars() {
+        match c {
+            '"' => is_quoted = !is_quoted,
+            ' ' if !is_quoted => words.extend((!word.is_empty()).then(|| std::mem::take(&mut word))),
+            c => word.push(c),
+        }
+    }
+    words.extend((!word.is_empty()).then_some(word));
+    words
+}
+
+/// A copy of the examples and their data, as in a clone, without what runs left there.
+fn clone() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for part in ["workspaces", "samples"] {
+        copy(&root().join(part), &folder.path().join(part));
+    }
+    folder
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).expect("a folder is made");
+    for entry in std::fs::read_dir(from).expect("a folder is read") {
+        let entry = entry.expect("an entry is read");
+        let (path, target) = (entry.path(), to.join(entry.file_name()));
+        match entry.file_type().expect("an entry has a type").is_dir() {
+            true if entry.file_name() == ".flowbench" => {}
+            true => copy(&path, &target),
+            false => drop(std::fs::copy(&path, &target).expect("a file is copied")),
+        }
+    }
+}
+
+#[test]
+fn the_readmes_tour_runs() {
+    let clone = clone();
+    let mut here = clone.path().to_path_buf();
+    let mut ran = 0;
+    for line in shell_lines(&read("README.md")) {
+        let words = words(&line);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        match words.as_slice() {
+            ["alias", ..] | ["cargo", "test"] => {}
+            ["cd", folder] => here = here.join(folder),
+            ["cargo", "run", "--release", "--", arguments @ ..] | ["flowbench", arguments @ ..] => {
+                let output = flowbench(&here, arguments);
+                assert!(output.status.success(), "{line}\n{}{}", stdout(&output), stderr(&output));
+                ran += 1;
+            }
+            other => panic!("the README has a command that this test doesn't know: {other:?}"),
+        }
+    }
+    assert!(ran >= 8, "the tour has become short: {ran} commands");
+}
+
+#[test]
+fn every_command_and_option_of_the_readme_exists() {
+    let readme = read("README.md");
+    let help = stdout(&flowbench(root(), &["--help"]));
+    let table = readme.split("## Commands").nth(1).expect("the README has a table of commands");
+    let rows: Vec<&str> = table.lines().filter(|line| line.starts_with("| `")).collect();
+    assert!(rows.len() >= 12, "the table has {} rows", rows.len());
+    for row in rows {
+        let cells: Vec<&str> = row.trim_matches('|').splitn(2, " | ").collect();
+        let commands: Vec<&str> = cells[0].split('`').skip(1).step_by(2).collect();
+        let mut known = String::new();
+        for command in commands {
+            let name = command.split_whitespace().find(|word| *word != "flowbench").unwrap_or_default();
+            if name.starts_with('[') || name.is_empty() {
+                continue;
+            }
+            let output = flowbench(root(), &[name, "--help"]);
+            assert!(output.status.success(), "`{name}` is no command: {}", stderr(&output));
+            known.push_str(&stdout(&output));
+        }
+        let options = row.split(|c: char| !c.is_alphanumeric() && c != '-').filter(|word| word.starts_with("--"));
+        for option in options.filter(|option| option.len() > 2) {
+            assert!(known.contains(option) || help.contains(option), "{option} of {} does not exist", cells[0]);
+        }
+    }
+}
+
+#[test]
+fn every_example_validates_and_runs() {
+    let clone = clone();
+    let mut examples: Vec<PathBuf> =
+        std::fs::read_dir(clone.path().join("workspaces")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    examples.retain(|path| path.is_dir());
+    examples.sort();
+    assert!(examples.len() >= 4, "{examples:?}");
+    for example in examples {
+        for arguments in [&["validate"][..], &["run"], &["run"], &["status"]] {
+            let output = flowbench(&example, arguments);
+            assert!(output.status.success(), "{example:?} {arguments:?}\n{}{}", stdout(&output), stderr(&output));
+        }
+    }
+}
+
+#[test]
+fn the_commands_of_the_examples_readmes_run() {
+    let mut ran = 0;
+    for entry in std::fs::read_dir(root().join("workspaces")).unwrap() {
+        let example = entry.unwrap().path();
+        let Ok(text) = std::fs::read_to_string(example.join("README.md")) else { continue };
+        let clone = clone();
+        let mut here = clone.path().to_path_buf();
+        for line in shell_lines(&text) {
+            let words = words(&line);
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            match words.as_slice() {
+                ["cd", folder] => here = here.join(folder),
+                ["flowbench", arguments @ ..] => {
+                    let output = flowbench(&here, arguments);
+                    assert!(output.status.success(), "{example:?}: {line}\n{}{}", stdout(&output), stderr(&output));
+                    ran += 1;
+                }
+                other => panic!("{example:?} has a command that this test doesn't know: {other:?}"),
+            }
+        }
+    }
+    assert!(ran > 10, "the examples' READMEs have few commands: {ran}");
+}
+
+#[test]
+fn the_sample_data_is_what_its_generator_makes() {
+    let checked = Command::new("python3").arg(root().join("samples/generate.py")).arg("--check").output();
+    match checked {
+        Ok(output) => assert!(
+            output.status.success(),
+            "{}{}",
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr)
+        ),
+        Err(error) => println!("skipped: python3 can't be started: {error}"),
+    }
+}
