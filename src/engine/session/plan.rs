@@ -409,14 +409,17 @@ fn sql_span(span: datafusion::common::Span) -> Span {
 
 fn unknown_column(field: &Column, known: &[Column], range: Option<Range<usize>>) -> PlanError {
     let name = field.name.clone();
-    let of = |relation: &str| known.iter().any(|column| column.relation.as_ref().is_some_and(|r| r.table() == relation));
+    let of =
+        |relation: &str| known.iter().any(|column| column.relation.as_ref().is_some_and(|r| r.table() == relation));
     match field.relation.as_ref().map(|relation| relation.table()) {
         Some("_metadata") => {
             return PlanError {
                 message: format!("unknown column: `_metadata.{name}`"),
                 kind: PlanErrorKind::UnknownColumn { name, candidates: Vec::new() },
                 range,
-                help: Some("only `read_files` has `_metadata`; keep what you need of it as a column of the table".into()),
+                help: Some(
+                    "only `read_files` has `_metadata`; keep what you need of it as a column of the table".into(),
+                ),
             };
         }
         Some(relation) if !of(relation) => {

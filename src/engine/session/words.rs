@@ -21,7 +21,8 @@ pub(super) struct Worded {
 pub(super) fn plain(error: &DataFusionError) -> String {
     let text = error.strip_backtrace();
     let text = text.split("\n\nbacktrace").next().unwrap_or_default();
-    let prefixes = ["Error during planning: ", "This feature is not implemented: ", "Schema error: ", "Execution error: "];
+    let prefixes =
+        ["Error during planning: ", "This feature is not implemented: ", "Schema error: ", "Execution error: "];
     let text = prefixes.iter().fold(text, |text, prefix| text.strip_prefix(prefix).unwrap_or(text));
     text.trim().trim_end_matches('.').to_string()
 }
@@ -116,7 +117,10 @@ pub(super) fn say(text: &str) -> Worded {
     let text = text.split("\n\nThis issue was likely caused").next().unwrap_or_default();
     let text = text.split("\nThis issue was likely caused").next().unwrap_or_default();
     let text = text.lines().map(str::trim).collect::<Vec<_>>().join(" ");
-    Worded { message: lower_first(text.trim_start_matches("Internal error: ").trim_end_matches('.')), ..Worded::default() }
+    Worded {
+        message: lower_first(text.trim_start_matches("Internal error: ").trim_end_matches('.')),
+        ..Worded::default()
+    }
 }
 
 fn by_rule(text: &str) -> Option<Worded> {
@@ -158,7 +162,8 @@ fn spark_types(text: &str) -> String {
         .map(|(pattern, name)| (Regex::new(pattern).expect("the pattern is constant"), name))
         .into()
     });
-    let mut text = NAMES.iter().fold(text.to_string(), |text, (pattern, name)| pattern.replace_all(&text, *name).into());
+    let mut text =
+        NAMES.iter().fold(text.to_string(), |text, (pattern, name)| pattern.replace_all(&text, *name).into());
     // Each round closes the innermost.
     for _ in 0..8 {
         let next = NESTED.iter().fold(text.clone(), |text, (pattern, name)| pattern.replace_all(&text, *name).into());
