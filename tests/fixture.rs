@@ -3,9 +3,11 @@
 //! Fixture F of the behaviours: `data/event_registration/year=Y/month=MM/day=DD/*.json`, rows
 //! `{"id":n,"timestamp":"Y-MM-DDThh:mm:ss"}`, file times set as if each file was written on its day.
 
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, Mutex};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
 use arrow::array::{ArrayRef, Int64Array, RecordBatch};
@@ -117,8 +119,15 @@ impl TestWorkspace {
 
     /// Starts an update and leaves it running.
     pub fn start(&self, arguments: &[&str], environment: &[(&str, &str)]) -> Running {
-        let child = self.program(&[&["run"], arguments].concat(), environment).spawn().expect("the program starts");
-        Running(Some(child))
+        let mut child = self.program(&[&["run"], arguments].concat(), environment).spawn().expect("the program starts");
+        let stderr = Arc::new(Mutex::new(String::new()));
+        let (pipe, text) = (child.stderr.take().unwrap(), stderr.clone());
+        let reader = std::thread::spawn(move || {
+            for line in BufReader::new(pipe).lines().map_while(Result::ok) {
+                *text.lock().unwrap() += &(line + "\n");
+            }
+        });
+        Running { child: Some(child), stderr, reader: Some(reader) }
     }
 
     fn program(&self, arguments: &[&str], environment: &[(&str, &str)]) -> Command {
@@ -173,18 +182,38 @@ impl TestWorkspace {
 }
 
 /// An update that runs in its own process; killed if the test ends before it does.
-pub struct Running(Option<Child>);
+pub struct Running {
+    child: Option<Child>,
+    /// What it has said so far.
+    stderr: Arc<Mutex<String>>,
+    reader: Option<JoinHandle<()>>,
+}
 
 impl Running {
+    /// Sends SIGTERM.
+    #[cfg(unix)]
+    pub fn terminate(&self) {
+        let pid = self.child.as_ref().unwrap().id().to_string();
+        assert!(Command::new("kill").arg(pid).status().unwrap().success());
+    }
+
+    /// True if it has said this on stderr.
+    pub fn has_said(&self, text: &str) -> bool {
+        self.stderr.lock().unwrap().contains(text)
+    }
+
     /// Waits for its end.
     pub fn finish(mut self) -> Outcome {
-        Outcome::of(self.0.take().unwrap().wait_with_output().unwrap())
+        let mut output = self.child.take().unwrap().wait_with_output().unwrap();
+        self.reader.take().unwrap().join().unwrap();
+        output.stderr = self.stderr.lock().unwrap().clone().into_bytes();
+        Outcome::of(output)
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        if let Some(child) = &mut self.0 {
+        if let Some(child) = &mut self.child {
             let _ = child.kill();
             let _ = child.wait();
         }

@@ -8,9 +8,9 @@ use arrow::datatypes::{Field as ArrowField, Schema, SchemaRef};
 use datafusion::common::{Column, ScalarValue};
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast, lit};
-use pipeline::data_type::Field;
+use pipeline::data_type::{DataType, Field};
 
-use crate::data_type::{field_to_arrow, from_arrow, merge_types, position, to_arrow};
+use crate::data_type::{can_widen, field_to_arrow, from_arrow, merge_types, position, to_arrow};
 
 /// What a dataset's table holds, or will hold.
 #[derive(Debug, Clone, PartialEq)]
@@ -119,16 +119,40 @@ pub fn grow(target: &Columns, given: &[Field]) -> Result<Columns, Vec<Misfit>> {
     }
 }
 
+/// Returns the columns of `target` with those types widened that are wider in `given`; None if there is none, or if
+/// they are declared.
+pub fn widen(target: &Columns, given: &[Field]) -> Option<Columns> {
+    let mut widened = target.clone();
+    for field in given {
+        let Some(at) = position(&target.fields, &field.name) else { continue };
+        let column = &mut widened.fields[at];
+        let merged = merge_types(&column.data_type, &field.data_type);
+        if let Some(merged) = merged.filter(|merged| only_widens(&column.data_type, merged)) {
+            column.data_type = merged;
+        }
+    }
+    (!target.is_declared && widened != *target).then_some(widened)
+}
+
 /// True if `after` is `before` with fields added to structs in it.
-fn only_adds_fields(before: &pipeline::data_type::DataType, after: &pipeline::data_type::DataType) -> bool {
-    use pipeline::data_type::DataType::{Array, Map, Struct};
+fn only_adds_fields(before: &DataType, after: &DataType) -> bool {
+    is_grown(before, after, &|before, after| before == after)
+}
+
+/// True if `after` is `before` with wider types and with fields added to structs in it.
+fn only_widens(before: &DataType, after: &DataType) -> bool {
+    is_grown(before, after, &|before, after| before == after || can_widen(before, after))
+}
+
+fn is_grown(before: &DataType, after: &DataType, leaf: &dyn Fn(&DataType, &DataType) -> bool) -> bool {
+    use DataType::{Array, Map, Struct};
     match (before, after) {
         (Struct(before), Struct(after)) => before.iter().all(|field| {
-            position(after, &field.name).is_some_and(|at| only_adds_fields(&field.data_type, &after[at].data_type))
+            position(after, &field.name).is_some_and(|at| is_grown(&field.data_type, &after[at].data_type, leaf))
         }),
-        (Array(before), Array(after)) => only_adds_fields(before, after),
-        (Map(k1, v1), Map(k2, v2)) => only_adds_fields(k1, k2) && only_adds_fields(v1, v2),
-        (before, after) => before == after,
+        (Array(before), Array(after)) => is_grown(before, after, leaf),
+        (Map(k1, v1), Map(k2, v2)) => is_grown(k1, k2, leaf) && is_grown(v1, v2, leaf),
+        (before, after) => leaf(before, after),
     }
 }
 

@@ -132,6 +132,19 @@ pub fn merge_types(a: &DataType, b: &DataType) -> Option<DataType> {
     merge(a, b, &|_, _| None)
 }
 
+/// True if a column's type may become this wider one while there are rows: the steps of Delta's type widening, which
+/// lose no digit.
+pub fn can_widen(known: &DataType, wider: &DataType) -> bool {
+    use DataType::*;
+    matches!(
+        (known, wider),
+        (Byte | Short | Integer | Long, Short | Integer | Long | Decimal { .. })
+            | (Byte | Short | Integer | Float, Double)
+            | (Decimal { .. }, Decimal { .. })
+            | (Date, TimestampNtz)
+    )
+}
+
 /// As [`merge_types`], but what has no common type becomes STRING, at the deepest place possible:
 /// the rule within one sample of files, where every value has to go somewhere.
 pub fn widest_type(a: &DataType, b: &DataType) -> DataType {

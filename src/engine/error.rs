@@ -200,6 +200,13 @@ impl Error {
             Error::Refused { refusal: Refusal::Unconfirmed { notices } } => {
                 Some(notices.iter().map(|notice| notice.help.as_str()).collect::<Vec<_>>().join("; "))
             }
+            Error::Query { source, .. } => match source.find_root() {
+                DataFusionError::ResourcesExhausted(_) => Some(
+                    "give it more memory (`limits` of the flow, or [limits] in flowbench.toml); fewer threads need less"
+                        .into(),
+                ),
+                _ => None,
+            },
             Error::Io { source, .. } => match source.kind() {
                 std::io::ErrorKind::StorageFull => Some("free some space and run again; the update resumes".into()),
                 std::io::ErrorKind::ReadOnlyFilesystem | std::io::ErrorKind::PermissionDenied => {

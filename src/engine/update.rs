@@ -337,6 +337,15 @@ impl Update {
                         duration_ms: listed.duration_ms,
                     },
                 );
+                // A once flow says that itself.
+                if listed.is_missing && flow.kind != FlowKind::Once {
+                    self.recorder.notice(
+                        About::flow(&flow.name, target),
+                        "source-missing",
+                        format!("flow `{}` reads `{}`, which does not exist", flow.name, spec.path),
+                        Some("correct the path, or bring the folder back; the flow goes on where it was".to_string()),
+                    );
+                }
                 let is_rebuilt = self.plan.full_refresh.contains(&flow.target);
                 if is_rebuilt && listed.is_missing {
                     return Err(Error::user(

@@ -106,27 +106,33 @@ fn b_35_each_flow_has_settings_of_its_own() {
 
 #[test]
 fn b_8_limits_of_a_flow_hold_for_that_flow() {
-    // Sorting needs memory; the flow's own limit is far below the pipeline's.
-    let sql = "SELECT id, sha2(id, 512) AS a FROM read_files('data/*.json', format => 'json') ORDER BY sha2(id, 256)";
+    // The narrow flows' memory is less than what they hold at a time: a sort spills, one array can't.
+    let sort = "SELECT id, sha2(id, 512) AS a FROM read_files('data/*.json', format => 'json') ORDER BY sha2(id, 256)";
+    let gather = "SELECT array_join(collect_list(id), ',') AS id FROM read_files('data/*.json', format => 'json')";
+    let flow = |name: &str, limits: &str, sql: &str| {
+        format!("[[flow]]\nname = \"{name}\"\ntarget = \"t\"\nonce = true\n{limits}sql = \"{sql}\"\n")
+    };
+    let narrow = |memory: &str| format!("limits = {{ memory = \"{memory}\", threads = 1 }}\n");
     let workspace = TestWorkspace::new("");
     workspace.write(
         "transformations/flows.toml",
-        format!(
-            "[[streaming_table]]\nname = \"t\"\n\
-             [[flow]]\nname = \"narrow\"\ntarget = \"t\"\nonce = true\nlimits = {{ memory = \"200KB\", threads = 1, retries = 0 }}\nsql = \"{sql}\"\n\
-             [[flow]]\nname = \"wide\"\ntarget = \"t\"\nonce = true\nsql = \"{sql}\"\n"
-        ),
+        [
+            "[[streaming_table]]\nname = \"t\"\n",
+            &flow("narrow_sort", &narrow("8MB"), sort),
+            &flow("narrow_gather", &narrow("400KB"), gather),
+            &flow("wide_gather", "", gather),
+        ]
+        .concat(),
     );
-    let lines: String = (0..20_000).map(|id| format!("{{\"id\":\"{id}\"}}\n")).collect();
+    let lines: String = (0..60_000).map(|id| format!("{{\"id\":\"{id:060}\"}}\n")).collect();
     workspace.write("data/a.json", lines);
-    let outcome = workspace.run(&["--yes"]);
-    assert_eq!(outcome.flow_state("wide"), "COMPLETED", "{outcome}");
-    // Within its memory the narrow flow either spills to the end or fails clearly; it never takes more.
-    assert!(["COMPLETED", "FAILED"].contains(&outcome.flow_state("narrow").as_str()), "{outcome}");
-    if outcome.flow_state("narrow") == "FAILED" {
-        let message = outcome.flow("narrow")["error"]["message"].as_str().unwrap().to_string();
-        assert!(message.to_lowercase().contains("memory"), "{message}");
-    }
+    let outcome = workspace.run(&[]);
+    assert_eq!((outcome.flow_state("narrow_sort"), outcome.rows_out("narrow_sort")), ("COMPLETED".into(), 60_000), "{outcome}");
+    assert_eq!((outcome.flow_state("wide_gather"), outcome.rows_out("wide_gather")), ("COMPLETED".into(), 1), "{outcome}");
+    assert_eq!(outcome.flow_state("narrow_gather"), "FAILED", "{outcome}");
+    let error = outcome.flow("narrow_gather")["error"].clone();
+    assert_eq!((&error["code"], &error["is_fatal"]), (&"query-failed".into(), &true.into()));
+    assert!(error["help"].as_str().unwrap().contains("more memory"), "{error}");
 }
 
 #[test]
@@ -184,5 +190,41 @@ fn a_live_flow_that_failed_replays_its_batch_with_the_same_id() {
     let failed = workspace.command_with(&["run"], &[("FLOWBENCH_FAIL_POINT", "written@raw:2=error")]);
     assert_eq!((failed.code, ids(&failed)), (Some(1), vec![0]), "{failed}");
     assert_eq!(ids(&workspace.run_ok(&[])), [1, 2]);
+    assert_eq!(workspace.value("SELECT count(*), count(DISTINCT id) FROM raw"), "3|3");
+}
+
+#[test]
+fn a_source_folder_that_is_gone_is_warned_of_and_the_flow_goes_on_when_it_is_back() {
+    let workspace = one_table("");
+    workspace.events(2025, 2);
+    workspace.run_ok(&[]);
+    let (here, away) = (workspace.path("data"), workspace.path("away"));
+    std::fs::rename(&here, &away).unwrap();
+    let outcome = workspace.run_ok(&[]);
+    let notice = outcome.notice("source-missing");
+    assert!(notice.contains("`raw`") && notice.contains(EVENTS), "{notice}");
+    std::fs::rename(&away, &here).unwrap();
+    workspace.event(2025, 9, 9, "");
+    let outcome = workspace.run_ok(&[]);
+    assert_eq!((outcome.rows_out("raw"), outcome.notices("source-missing").len()), (1, 0));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_signal_stops_at_a_batch_boundary_and_the_next_run_goes_on() {
+    let workspace = one_table(", maxFilesPerTrigger => 1");
+    workspace.events(2025, 3);
+    let go = workspace.path("go");
+    let rule = format!("committed@raw=pause({})", go.display());
+    let running = workspace.start(&[], &[("FLOWBENCH_FAIL_POINT", &rule)]);
+    let reached = workspace.path("go.reached");
+    wait_until("the first commit", || reached.exists());
+    running.terminate();
+    wait_until("the signal to be taken", || running.has_said("stopping at the batch boundary"));
+    std::fs::write(&go, "").unwrap();
+    let outcome = running.finish();
+    assert_eq!((outcome.code, outcome.state(), outcome.rows_out("raw")), (Some(5), "CANCELED", 1), "{outcome}");
+    assert_eq!(workspace.count("raw"), 1);
+    assert_eq!(workspace.run_ok(&[]).rows_out("raw"), 2);
     assert_eq!(workspace.value("SELECT count(*), count(DISTINCT id) FROM raw"), "3|3");
 }

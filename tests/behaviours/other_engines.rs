@@ -120,3 +120,43 @@ fn other_programs_read_our_tables_where_they_are_installed() {
         assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), expected, "{package}");
     }
 }
+
+#[test]
+fn rows_that_others_append_are_kept_and_read_on() {
+    let workspace = TestWorkspace::new(&format!(
+        "CREATE OR REFRESH STREAMING TABLE raw AS SELECT id FROM STREAM read_files('{EVENTS}/*/*/*', format => 'json');\n\
+         CREATE OR REFRESH STREAMING TABLE silver AS SELECT id FROM STREAM raw;\n\
+         CREATE OR REFRESH MATERIALIZED VIEW gold AS SELECT count(*) AS n FROM raw;"
+    ));
+    workspace.events(2025, 2);
+    workspace.run_ok(&[]);
+    ForeignTable::at(&workspace.path(".flowbench/tables/default/raw")).append(1..=3);
+    workspace.event(2025, 9, 9, "");
+    let outcome = workspace.run_ok(&[]);
+    assert_eq!((outcome.rows_out("raw"), outcome.rows_out("silver")), (1, 4));
+    assert_eq!(workspace.rows("SELECT id FROM silver ORDER BY id"), ["1", "2", "3", "9", "202501", "202502"]);
+    assert_eq!(workspace.rows("SELECT n FROM gold"), ["6"]);
+}
+
+#[test]
+fn maintenance_joins_small_files_and_streams_do_not_see_it() {
+    let workspace = TestWorkspace::new(&format!(
+        "CREATE OR REFRESH STREAMING TABLE raw AS SELECT id FROM STREAM read_files('{EVENTS}/*/*/*', format => 'json', \
+         maxFilesPerTrigger => 1);\nCREATE OR REFRESH STREAMING TABLE silver AS SELECT id FROM STREAM raw;"
+    ));
+    for file in 0..70 {
+        workspace.write(&format!("{EVENTS}/a/b/c/{file}.json"), format!("{{\"id\":{file}}}\n"));
+    }
+    let outcome = workspace.run_ok(&[]);
+    assert_eq!((outcome.batches("raw").len(), outcome.rows_out("silver")), (70, 70));
+    let joined = outcome.events_of("maintenance");
+    assert_eq!(joined.len(), 1, "{joined:?}");
+    assert_eq!((&joined[0]["dataset"], &joined[0]["details"]["files_removed"]), (&"raw".into(), &70.into()));
+    assert_eq!(workspace.command(&["describe", "raw"]).result["status"]["table"]["files"], 1);
+    assert_eq!(workspace.value("SELECT count(*), count(DISTINCT id) FROM raw"), "70|70");
+    assert_eq!(ForeignTable::at(&workspace.path(".flowbench/tables/default/raw")).rows().len(), 1 + 70);
+    workspace.write(&format!("{EVENTS}/a/b/c/new.json"), "{\"id\":100}\n");
+    let outcome = workspace.run_ok(&[]);
+    assert_eq!((outcome.rows_out("raw"), outcome.rows_out("silver")), (1, 1));
+    assert_eq!(workspace.value("SELECT count(*), count(DISTINCT id) FROM silver"), "71|71");
+}

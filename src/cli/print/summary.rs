@@ -74,12 +74,11 @@ fn root_causes(flows: &[FlowOutcome]) -> impl Iterator<Item = (&FlowOutcome, &Fa
 }
 
 fn failure(flow: &FlowOutcome, error: &Failure, style: Style) -> String {
-    let mut out = format!(
-        "{}: flow `{}`: {}",
-        style.error(format!("error[{}]", error.code)),
-        one_line(&flow.flow),
-        one_line(&error.message)
-    );
+    // Most messages name their flow.
+    let flow = format!("flow `{}`", one_line(&flow.flow));
+    let message = one_line(&error.message);
+    let what = if message.starts_with(&flow) { message } else { format!("{flow}: {message}") };
+    let mut out = format!("{}: {what}", style.error(format!("error[{}]", error.code)));
     out.extend(error.help.as_ref().map(|help| help_line(help, style)));
     out.push('\n');
     out

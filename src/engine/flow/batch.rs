@@ -16,17 +16,16 @@ use pipeline::graph::FlowKind;
 use pipeline::resume::{Facts, FoundTable, Resume, resume};
 
 use super::FlowRun;
-use super::inputs::{BatchInputs, Content, OpenSource, batch_inputs};
+use super::evolve::{self, evolve};
+use super::inputs::{BatchInputs, OpenSource, batch_inputs};
 use super::live::scanned;
 use crate::clock::now_us;
 use crate::columns::{by_name, grow, output_fields};
-use crate::data_type::from_arrow;
 use crate::error::{Error, Result};
 use crate::fail_point;
 use crate::history::definition_hash;
 use crate::micro_batch::{self, Destination, query_error};
 use crate::reading::plan_reading;
-use crate::source::files;
 use crate::state::{Committed, Completion, PlanBatch, PlannedInput};
 use crate::table::{Commit, WriterOptions};
 
@@ -145,10 +144,21 @@ pub(crate) async fn plan_and_run(
 /// Runs a planned batch. Files with fields that the stored schema lacks widen it first; the batch keeps its
 /// id and its input.
 async fn run_batch(run: &FlowRun<'_>, sources: &mut [OpenSource], batch: i64, inputs: &[PlannedInput]) -> Result<()> {
+    // A value that is too wide doesn't end a scan, so where types may widen the files are looked at first.
+    if evolve::may_widen(sources) {
+        evolve(run, sources, batch, inputs).await?;
+    }
     for _ in 0..EVOLUTIONS_MAX {
         run.update.stop.check()?;
         match write_and_commit(run, sources, batch, inputs).await {
-            Err(Error::UnknownFields { .. }) => evolve(run, sources, batch, inputs).await?,
+            Err(Error::UnknownFields { .. }) => {
+                if !evolve(run, sources, batch, inputs).await? {
+                    return Err(Error::Internal(format!(
+                        "flow `{}`: new fields were met and not found again",
+                        run.flow.name
+                    )));
+                }
+            }
             outcome => return outcome,
         }
     }
@@ -175,7 +185,7 @@ async fn write_and_commit(
         partition_by: target.partition_by.clone(),
         options: WriterOptions::default(),
     };
-    let session = crate::session::with_partitions(&run.session, partitions(run, &batch_inputs));
+    let session = crate::session::with_partitions(&run.session, partitions(run, batch_inputs.work_bytes));
     let files =
         micro_batch::write(&session, &plan, &destination, &run.update.stop, &run.live.batch_rows, &run.during())
             .await?;
@@ -251,11 +261,11 @@ pub(crate) async fn plan(run: &FlowRun<'_>, inputs: &BatchInputs) -> Result<Logi
 }
 
 /// How many tasks a batch of this size is worth.
-pub(crate) fn partitions(run: &FlowRun<'_>, inputs: &BatchInputs) -> usize {
+pub(crate) fn partitions(run: &FlowRun<'_>, work_bytes: u64) -> usize {
     /// A batch below this is one task and one file: two would cost more than they save.
     const BYTES_PER_TASK: u64 = 4 << 20;
     let most = run.flow.limits.threads.unwrap_or(usize::MAX).min(crate::session::partitions(&run.session)).max(1);
-    usize::try_from(inputs.work_bytes / BYTES_PER_TASK).unwrap_or(usize::MAX).clamp(1, most)
+    usize::try_from(work_bytes / BYTES_PER_TASK).unwrap_or(usize::MAX).clamp(1, most)
 }
 
 fn mark(run: &FlowRun<'_>, batch: i64, metrics: &FlowMetrics, version: Option<i64>) -> Result<()> {
@@ -292,50 +302,7 @@ fn mark(run: &FlowRun<'_>, batch: i64, metrics: &FlowMetrics, version: Option<i6
     run.update.recorder.check()
 }
 
-/// Widens the stored schema of every file source by the fields of the batch's files.
-async fn evolve(run: &FlowRun<'_>, sources: &mut [OpenSource], batch: i64, inputs: &[PlannedInput]) -> Result<()> {
-    let mut added = Vec::new();
-    for source in sources.iter_mut() {
-        let Content::Files { spec, schema: Some(schema), listing, .. } = &mut source.content else { continue };
-        let planned = source.source_id.and_then(|id| inputs.iter().find(|input| input.source_id == id));
-        let files: Vec<_> = match planned {
-            Some(planned) => planned.files.iter().map(super::inputs::file_entry).collect(),
-            None => listing.to_vec(),
-        };
-        let (spec, before) = (spec.clone(), schema.clone());
-        let evolved = tokio::task::spawn_blocking(move || files::evolve(&spec, &before, &files))
-            .await
-            .map_err(|e| Error::Internal(format!("schema evolution: {e}")))??;
-        if evolved == *schema {
-            continue;
-        }
-        for field in evolved.schema.fields() {
-            if schema.schema.field_with_name(field.name()).ok() != Some(field.as_ref()) {
-                let data_type =
-                    from_arrow(field.data_type()).map_or_else(|| field.data_type().to_string(), |t| t.to_string());
-                added.push((field.name().clone(), data_type));
-            }
-        }
-        if let Some(id) = source.source_id {
-            run.update.state.set_source_schema(id, &evolved.to_json())?;
-            fail_point::hit("schema-stored", Some(&run.flow.name))?;
-        }
-        *schema = evolved;
-    }
-    if added.is_empty() {
-        return Err(Error::Internal(format!("flow `{}`: new fields were met and not found again", run.flow.name)));
-    }
-    let names: Vec<String> = added.iter().map(|(name, data_type)| format!("{name} {data_type}")).collect();
-    run.update.recorder.report(
-        Level::Info,
-        run.about().batch(batch),
-        format!("new fields in the source: +{}; the flow restarts with them", names.join(", +")),
-        Details::SchemaEvolved { columns: added },
-    );
-    Ok(())
-}
-
-fn misfit(run: &FlowRun<'_>, misfits: &[crate::columns::Misfit]) -> Error {
+pub(super) fn misfit(run: &FlowRun<'_>, misfits: &[crate::columns::Misfit]) -> Error {
     let what: Vec<String> = misfits.iter().map(ToString::to_string).collect();
     Error::user(
         "schema-mismatch",

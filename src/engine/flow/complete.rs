@@ -65,7 +65,7 @@ pub(crate) async fn run(run: &FlowRun<'_>) -> Result<()> {
         partition_by: target.partition_by.clone(),
         options: WriterOptions::default(),
     };
-    let session = crate::session::with_partitions(&run.session, partitions(run, &batch_inputs));
+    let session = crate::session::with_partitions(&run.session, partitions(run, batch_inputs.work_bytes));
     let files =
         micro_batch::write(&session, &plan, &destination, &run.update.stop, &run.live.batch_rows, &run.during())
             .await?;

@@ -5,11 +5,13 @@
 //! - `complete.rs`: a materialized view, replaced by the result of its query
 //! - `inputs.rs`: the rows behind each input
 //! - `batch.rs`: plan → write → commit → mark of one micro-batch, and the way back in after a crash
+//! - `evolve.rs`: new fields and wider types in the middle of a stream
 //! - `live.rs`: numbers of a running flow
 
 pub(crate) mod append;
 pub(crate) mod batch;
 pub(crate) mod complete;
+pub(crate) mod evolve;
 pub(crate) mod inputs;
 pub(crate) mod live;
 pub(crate) mod once;

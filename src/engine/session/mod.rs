@@ -111,10 +111,17 @@ pub fn limited(engine: &SessionContext, memory_bytes: Option<u64>) -> Result<Ses
     let runtime = RuntimeEnv { memory_pool: Arc::new(pool), ..shared.as_ref().clone() };
     let mut state =
         SessionStateBuilder::new_from_existing(flow_state(engine)).with_runtime_env(Arc::new(runtime)).build();
+    state.config_mut().options_mut().execution.sort_spill_reservation_bytes = sort_reservation(bytes);
     // The builder registers functions in random order; the last registration decides (see `flow_state`).
     functions::register(&mut state)
         .map_err(|source| Error::Query { during: "start the query engine".into(), source: Box::new(source) })?;
     Ok(SessionContext::new_with_state(state))
+}
+
+/// What a sort keeps back to be able to merge what it spilled: DataFusion's 10 MiB, less in a small pool, where
+/// that alone would be too much.
+fn sort_reservation(memory_bytes: usize) -> usize {
+    (memory_bytes / 8).min(10 << 20)
 }
 
 fn flow_state(engine: &SessionContext) -> SessionState {
@@ -151,6 +158,7 @@ fn config(options: &SessionOptions) -> SessionConfig {
         .with_information_schema(false);
     let settings = config.options_mut();
     settings.execution.time_zone = Some(options.time_zone.clone());
+    settings.execution.sort_spill_reservation_bytes = sort_reservation(options.memory_bytes);
     let parser = &mut settings.sql_parser;
     parser.dialect = datafusion::common::config::Dialect::Databricks;
     parser.collect_spans = true;

@@ -589,7 +589,8 @@ async fn tables_with_column_mapping_are_read_by_delta_rs_and_not_written() {
 
 #[tokio::test]
 async fn other_engines_read_the_table() {
-    let python = ["/work/scratch/venv/bin/python", "python3"].map(PathBuf::from);
+    let chosen = std::env::var_os("FLOWBENCH_TEST_PYTHON").map(PathBuf::from);
+    let python: Vec<PathBuf> = chosen.into_iter().chain([PathBuf::from("python3")]).collect();
     let modules = |python: &PathBuf| {
         ["duckdb", "deltalake"]
             .into_iter()

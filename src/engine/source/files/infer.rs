@@ -16,7 +16,7 @@ use super::scan::{can_cut, may_skip};
 use super::schema::{Role, SourceSchema};
 use super::split::{Part, cut};
 use super::{avro, csv, parquet, partition, text};
-use crate::data_type::{merge_types, position, schema_from_arrow, schema_to_arrow, widest_fields};
+use crate::data_type::{can_widen, merge_types, position, schema_from_arrow, schema_to_arrow, widest_fields};
 use crate::error::{Error, Result};
 
 /// As Databricks: the first 1000 files or 50 GB.
@@ -139,18 +139,6 @@ fn grow(known: &mut DataType, found: &DataType, widens: bool) {
         }
         _ => {}
     }
-}
-
-/// What Delta's type widening can do to a table that has rows.
-fn can_widen(known: &DataType, wider: &DataType) -> bool {
-    use DataType::*;
-    matches!(
-        (known, wider),
-        (Byte | Short | Integer | Long, Short | Integer | Long | Decimal { .. })
-            | (Byte | Short | Integer | Float, Double)
-            | (Decimal { .. }, Decimal { .. })
-            | (Date, TimestampNtz)
-    )
 }
 
 /// Gives the column at `path` (dotted, `element`, `key` and `value` inside arrays and maps) the hinted type.
