@@ -146,7 +146,20 @@ impl<'a> Work<'a> {
         let flow = self.engine.graph().flow(id);
         let Some(schema) = self.plan(&flow.reading, Planned::Flow(flow)).await? else { return Ok(None) };
         Ok(match output_fields(&schema) {
-            Ok(fields) => Some(fields),
+            Ok(fields) => match crate::table::canonical(&Columns::grown(fields.clone()).schema()) {
+                Ok(_) => Some(fields),
+                Err(why) => {
+                    self.analysis.diagnostics.push(
+                        Diagnostic::error("column-name", flow.reading.query.span, why)
+                            .condition("DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES")
+                            .reason(format!(
+                                "`{}` is stored as a Delta table",
+                                self.engine.graph().dataset(flow.target).label
+                            )),
+                    );
+                    None
+                }
+            },
             Err(misfits) => {
                 for misfit in misfits {
                     let help = match &misfit {
@@ -172,6 +185,13 @@ impl<'a> Work<'a> {
             Planned::Flow(flow) => Some(flow),
             Planned::View(_) => None,
         };
+        // What was refused by name would only be refused again, in the planner's words.
+        let span = reading.query.span;
+        let is_within = |place: Span| place.file == span.file && (span.start..span.end).contains(&place.start);
+        let mut refused = self.engine.diagnostics().iter().filter(|found| found.code == "not-supported-yet");
+        if refused.any(|found| found.is_error() && found.span.is_some_and(is_within)) {
+            return Ok(None);
+        }
         let mut providers: HashMap<Span, Arc<dyn TableProvider>> = HashMap::new();
         for source in flow_sources(graph, reading) {
             let Some(provider) = self.provider(source.input, &source.key, flow).await? else { return Ok(None) };
@@ -575,9 +595,13 @@ impl<'a> Work<'a> {
                     continue;
                 }
                 self.analysis.diagnostics.push(
-                    Diagnostic::error(code, used.span, format!("{clause} can't take `{}`, which is {data_type}", used.value))
-                        .reason(reason)
-                        .help("take a column of numbers, dates, timestamps or text"),
+                    Diagnostic::error(
+                        code,
+                        used.span,
+                        format!("{clause} can't take `{}`, which is {data_type}", used.value),
+                    )
+                    .reason(reason)
+                    .help("take a column of numbers, dates, timestamps or text"),
                 );
             }
         }

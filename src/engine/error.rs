@@ -47,7 +47,7 @@ pub enum Error {
     State { action: &'static str, source: rusqlite::Error },
 
     /// A query failed while it ran.
-    #[error("{during}: {source}")]
+    #[error("{during}: {words}", words = crate::session::in_words(source))]
     Query { during: String, source: Box<DataFusionError> },
 
     /// The input or the request can't be served as it is: `what`, and `help` says what to do.

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, Int32Array, ListArray, UInt32Array, new_null_array,
+    Array, ArrayRef, AsArray, BooleanArray, Int32Array, ListArray, StringArray, UInt32Array, new_null_array,
 };
 use datafusion::arrow::buffer::OffsetBuffer;
 use datafusion::arrow::compute::{SortOptions, cast, sort_to_indices, take};
@@ -75,6 +75,14 @@ pub(super) const FUNCTIONS: &[Definition] = &[
         |call| sort(call, |_| SortOptions { descending: false, nulls_first: false }),
         "array_sort(array)",
         "The array sorted, NULL last",
+    ),
+    Definition::new(
+        "reverse",
+        &[Param::Any],
+        Returns::From(reversed_type),
+        reverse,
+        "reverse(array | text)",
+        "The elements or characters in opposite order",
     ),
     Definition::new(
         "map_contains_key",
@@ -253,6 +261,31 @@ fn sort(call: &Call, options: impl Fn(usize) -> SortOptions) -> Result<ArrayRef>
         values,
         list.nulls().cloned(),
     )?))
+}
+
+/// Anything but an array is reversed as text.
+fn reversed_type(args: &[DataType]) -> Result<DataType> {
+    Ok(if matches!(args[0], DataType::List(_)) { args[0].clone() } else { DataType::Utf8 })
+}
+
+fn reverse(call: &Call) -> Result<ArrayRef> {
+    let Some(list) = call.args[0].as_list_opt::<i32>() else {
+        let texts = cast(&call.args[0], &DataType::Utf8)?;
+        let texts = texts.as_string::<i32>().iter();
+        let reversed = texts.map(|text| text.map(|text| text.chars().rev().collect::<String>()));
+        return Ok(Arc::new(reversed.collect::<StringArray>()));
+    };
+    let (mut indices, mut lengths) = (Vec::new(), Vec::with_capacity(call.rows));
+    for row in 0..call.rows {
+        let before = indices.len();
+        if list.is_valid(row) {
+            indices.extend((list.value_offsets()[row] as u32..list.value_offsets()[row + 1] as u32).rev());
+        }
+        lengths.push(indices.len() - before);
+    }
+    let values = take(list.values(), &UInt32Array::from(indices), None)?;
+    let offsets = OffsetBuffer::from_lengths(lengths);
+    Ok(Arc::new(ListArray::try_new(element_field(list), offsets, values, list.nulls().cloned())?))
 }
 
 fn element_field(list: &ListArray) -> Arc<Field> {

@@ -6,6 +6,7 @@
 //! - `spelling`: names of columns and relations without regard to case;
 //! - `literals`: numbers with Spark's types;
 //! - `implicit_casts`: values that become text unasked;
+//! - `words`: DataFusion's errors in the user's words;
 //! - `operators`, `types`: what DataFusion's planner asks us: `/`, `a.b`, `a[0]`, `TIMESTAMP`, ….
 //!
 //! Not here: functions (`crate::functions`), sources and tables.
@@ -17,6 +18,7 @@ pub mod plan;
 mod spelling;
 mod syntax;
 mod types;
+mod words;
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -36,6 +38,7 @@ use crate::functions;
 pub use plan::{PlanError, PlanErrorKind, plan};
 pub(crate) use syntax::parse_data_type;
 pub(crate) use types::{timestamp, timestamp_ntz};
+pub(crate) use words::in_words;
 
 /// Rows of a record batch between operators.
 const BATCH_ROWS: usize = 8192;

@@ -27,6 +27,7 @@ use pipeline::text::offset_of;
 use regex::Regex;
 
 use super::spelling::{self, Mend, Target};
+use super::words::{self, lower_first, plain};
 use super::{flow_session, literals, syntax};
 use crate::functions;
 
@@ -135,8 +136,12 @@ impl Places<'_> {
 
     /// The first word of the text that is `name`.
     fn find(&self, name: &str) -> Option<Range<usize>> {
-        let word = Regex::new(&format!(r"(?i)\b{}\b", regex::escape(name))).ok()?;
-        word.find(self.0).map(|found| found.range())
+        self.find_pattern(&format!(r"\b{}\b", regex::escape(name)))
+    }
+
+    fn find_pattern(&self, pattern: &str) -> Option<Range<usize>> {
+        let pattern = Regex::new(&format!("(?i){pattern}")).ok()?;
+        pattern.find(self.0).map(|found| found.range())
     }
 }
 
@@ -301,7 +306,7 @@ impl Planner<'_> {
             LazyLock::new(|| Regex::new(r"Invalid function '([^']*)'").expect("the pattern is constant"));
         static TABLE: LazyLock<Regex> =
             LazyLock::new(|| Regex::new(r"(?i)table '([^']*)' not found").expect("the pattern is constant"));
-        let mut range = leaf.span.and_then(|span| self.places.range(span));
+        let range = leaf.span.and_then(|span| self.places.range(span));
         let text = plain(leaf.error);
         if let Some(found) = FUNCTION.captures(&text) {
             return unknown_function(&found[1], range.or_else(|| self.places.find(&found[1])));
@@ -323,21 +328,15 @@ impl Planner<'_> {
                 kind: PlanErrorKind::AmbiguousColumn { name },
             };
         }
-        if range.is_none() {
-            static NAMED: LazyLock<Regex> =
-                LazyLock::new(|| Regex::new(r"'(\w+)' function|[Ff]unction '(\w+)'").expect("the pattern is constant"));
-            range = NAMED
-                .captures(&text)
-                .and_then(|found| found.get(1).or(found.get(2)))
-                .and_then(|name| self.places.find(name.as_str()));
-        }
         let is_about_types = ["coerce", "signature", "type", "cast"].iter().any(|word| text.contains(word));
         let kind = match leaf.error {
             DataFusionError::NotImplemented(_) => PlanErrorKind::Unsupported,
             DataFusionError::Plan(_) | DataFusionError::ArrowError(..) if is_about_types => PlanErrorKind::TypeMismatch,
             _ => PlanErrorKind::Other,
         };
-        PlanError { kind, message: lower_first(&text), range, help: None }
+        let said = words::say(&text);
+        let place = said.place.as_deref().and_then(|pattern| self.places.find_pattern(pattern));
+        PlanError { kind, message: said.message, range: range.or(place), help: said.help }
     }
 
     /// Finds the smallest expression without which the query doesn't fail in this way.
@@ -409,6 +408,30 @@ fn sql_span(span: datafusion::common::Span) -> Span {
 }
 
 fn unknown_column(field: &Column, known: &[Column], range: Option<Range<usize>>) -> PlanError {
+    let name = field.name.clone();
+    let of =
+        |relation: &str| known.iter().any(|column| column.relation.as_ref().is_some_and(|r| r.table() == relation));
+    match field.relation.as_ref().map(|relation| relation.table()) {
+        Some("_metadata") => {
+            return PlanError {
+                message: format!("unknown column: `_metadata.{name}`"),
+                kind: PlanErrorKind::UnknownColumn { name, candidates: Vec::new() },
+                range,
+                help: Some(
+                    "only `read_files` has `_metadata`; keep what you need of it as a column of the table".into(),
+                ),
+            };
+        }
+        Some(relation) if !of(relation) => {
+            return PlanError {
+                message: format!("unknown relation or struct: `{relation}`, in `{relation}.{name}`"),
+                kind: PlanErrorKind::UnknownColumn { name, candidates: Vec::new() },
+                range,
+                help: Some("write the name or alias of a relation behind FROM before the dot".to_string()),
+            };
+        }
+        _ => {}
+    }
     let mut candidates: Vec<String> = known.iter().map(|column| column.name.clone()).collect();
     candidates.sort();
     candidates.dedup();
@@ -424,7 +447,6 @@ fn unknown_column(field: &Column, known: &[Column], range: Option<Range<usize>>)
         None if shown.is_empty() => None,
         None => Some(format!("columns are {}{more}", shown.join(", "))),
     };
-    let name = field.name.clone();
     PlanError {
         message: format!("unknown column: `{name}`"),
         kind: PlanErrorKind::UnknownColumn { name, candidates },
@@ -444,27 +466,6 @@ fn unknown_function(name: &str, range: Option<Range<usize>>) -> PlanError {
             None => "`flowbench functions` lists what there is".to_string(),
         }),
         kind: PlanErrorKind::UnknownFunction { name: name.to_string(), candidates: near.into_iter().collect() },
-    }
-}
-
-/// The error's own words without DataFusion's preamble, stack and advice.
-fn plain(error: &DataFusionError) -> String {
-    let text = error.strip_backtrace();
-    let text = text.split("\n\nbacktrace").next().unwrap_or_default();
-    let text = ["Error during planning: ", "This feature is not implemented: ", "Schema error: ", "Execution error: "]
-        .iter()
-        .fold(text, |text, prefix| text.strip_prefix(prefix).unwrap_or(text));
-    text.trim().trim_end_matches('.').to_string()
-}
-
-fn lower_first(text: &str) -> String {
-    let mut chars = text.chars();
-    match chars.next() {
-        // `ORDER BY …` stays.
-        Some(first) if !chars.clone().next().is_some_and(char::is_uppercase) => {
-            first.to_lowercase().chain(chars).collect()
-        }
-        _ => text.to_string(),
     }
 }
 
@@ -613,10 +614,6 @@ mod tests {
             ("SELECT id FROM t, __input_0 u WHERE name = 'x' AND ID = 1", &[]),
             ("SELECT id, make_date(id, 1) AS d FROM t", &[("type-mismatch", "make_date", "arguments")]),
             ("SELECT id FROM t WHERE array(1) + 1 > 2", &[("type-mismatch", "array(1) + 1", "")]),
-            (
-                "SELECT id FROM t LATERAL VIEW explode(array(1)) x AS y",
-                &[("unsupported-sql", "explode", "select list")],
-            ),
             ("SELECT rand() FROM t", &[("unsupported-sql", "rand", "")]),
         ];
         let mut wrong = Vec::new();

@@ -11,8 +11,7 @@ use datafusion::sql::sqlparser::ast::{
     AccessExpr, BinaryOperator, CaseWhen, CastKind, DataType, DuplicateTreatment, ExactNumberInfo, Expr, Function,
     FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList, FunctionArguments, GroupByExpr,
     GroupByWithModifier, Ident, NullTreatment, ObjectName, ObjectNamePart, OrderByExpr, OrderByKind, OrderByOptions,
-    Query, Select, SelectItem, SetExpr, Spanned, Statement,
-    UnaryOperator, Value, VisitMut, VisitorMut,
+    Query, Select, SelectItem, SetExpr, Spanned, Statement, UnaryOperator, Value, VisitMut, VisitorMut,
 };
 use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::{Span, Token};
@@ -56,14 +55,6 @@ impl VisitorMut for Rewriter<'_> {
     type Break = std::convert::Infallible;
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Self::Break> {
-        for view in std::mem::take(&mut select.lateral_views) {
-            let range = self.places.range(view.lateral_view.span());
-            self.refuse(
-                range,
-                "LATERAL VIEW is not supported",
-                "put the generator into the select list: `SELECT *, explode(items) AS item FROM t`",
-            );
-        }
         self.group_by(&mut select.group_by);
         let items = std::mem::take(&mut select.projection);
         select.projection = items.into_iter().flat_map(|item| self.select_item(item)).collect();

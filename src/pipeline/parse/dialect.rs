@@ -75,6 +75,13 @@ impl Dialect for SparkDialect {
     fn supports_map_literal_with_angle_brackets(&self) -> bool {
         SparkSqlDialect.supports_map_literal_with_angle_brackets()
     }
+    // These two are read to be refused by name.
+    fn supports_table_versioning(&self) -> bool {
+        true
+    }
+    fn supports_pipe_operator(&self) -> bool {
+        true
+    }
     fn supports_order_by_all(&self) -> bool {
         true
     }
