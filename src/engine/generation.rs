@@ -61,7 +61,8 @@ pub(crate) fn refuse_older_state(state: &State, graph: &Graph, dataset: &Dataset
     for flow in dataset.flows.iter().map(|id| graph.flow(*id)) {
         let Some(record) = state.flow(&key, &flow.name)? else { continue };
         let of = format!("flow `{}` into `{}`", flow.name, dataset.label);
-        if let Some(refusal) = newer_generation(in_table.get(record.flow_id.as_str()).copied(), Some(record.generation)) {
+        if let Some(refusal) = newer_generation(in_table.get(record.flow_id.as_str()).copied(), Some(record.generation))
+        {
             return refuse(of, refusal);
         }
         // A flow of this name has written the table under an id that this state.db never gave.

@@ -133,7 +133,8 @@ impl Update {
     pub fn definition(&self, id: DatasetId) -> Result<String> {
         let dataset = self.engine.graph().dataset(id);
         let columns = self.columns[id.0].as_ref();
-        let columns = columns.ok_or_else(|| Error::Internal(format!("`{}` was built without columns", dataset.label)))?;
+        let columns =
+            columns.ok_or_else(|| Error::Internal(format!("`{}` was built without columns", dataset.label)))?;
         Ok(serde_json::to_string(&applied(dataset, columns)).expect("a definition is plain data"))
     }
 

@@ -133,7 +133,9 @@ impl Refusal {
 /// Finds out whether a table was written in a generation (of a flow, or of the table itself) that state.db
 /// doesn't know. Going on from an older one would read again what the newer one has read.
 pub fn newer_generation(found: Option<i64>, known: Option<i64>) -> Option<Refusal> {
-    found.filter(|found| known.is_none_or(|known| *found > known)).map(|found| Refusal::GenerationUnknown { found, known })
+    found
+        .filter(|found| known.is_none_or(|known| *found > known))
+        .map(|found| Refusal::GenerationUnknown { found, known })
 }
 
 /// Decides how a flow goes on.

@@ -253,30 +253,41 @@ fn an_older_state_is_refused_and_a_full_refresh_is_the_way_out() {
             workspace.expect(0, &["run", "--rerun-once", "backfill"]);
         }),
     ];
-    for_each_case("older state.db", &cases, |(name, _)| name.to_string(), |(_, between)| {
-        let workspace = Workspace::fed();
-        workspace.expect(0, &["run"]);
-        copy_state(&workspace, "copy.db");
-        between(&workspace);
-        workspace.feed_second();
-        workspace.expect(0, &["run"]);
-        let before = workspace.tables();
-        put_back(&workspace, "copy.db");
-        let said = workspace.expect(1, &["run"]);
-        assert!(said.contains("error[state-behind-table]") && said.contains("= help: put the newer state.db back"), "{said}");
-        assert_eq!(workspace.tables()["events"], before["events"], "{said}");
-        workspace.expect(0, &["run", "--full-refresh-all"]);
-        assert_same(&workspace.tables(), &after_second_run(), "");
-        workspace.expect(0, &["run"]);
-        assert_same(&workspace.tables(), &after_second_run(), "");
-    });
+    for_each_case(
+        "older state.db",
+        &cases,
+        |(name, _)| name.to_string(),
+        |(_, between)| {
+            let workspace = Workspace::fed();
+            workspace.expect(0, &["run"]);
+            copy_state(&workspace, "copy.db");
+            between(&workspace);
+            workspace.feed_second();
+            workspace.expect(0, &["run"]);
+            let before = workspace.tables();
+            put_back(&workspace, "copy.db");
+            let said = workspace.expect(1, &["run"]);
+            assert!(
+                said.contains("error[state-behind-table]") && said.contains("= help: put the newer state.db back"),
+                "{said}"
+            );
+            assert_eq!(workspace.tables()["events"], before["events"], "{said}");
+            workspace.expect(0, &["run", "--full-refresh-all"]);
+            assert_same(&workspace.tables(), &after_second_run(), "");
+            workspace.expect(0, &["run"]);
+            assert_same(&workspace.tables(), &after_second_run(), "");
+        },
+    );
 }
 
 #[test]
 fn a_state_from_before_the_tables_is_refused_too() {
     let workspace = Workspace::fed();
     // A state.db that knows neither datasets nor flows.
-    workspace.write("transformations/pipeline.sql", "CREATE OR REFRESH STREAMING TABLE other AS SELECT * FROM STREAM read_files('data/wide', format => 'json');");
+    workspace.write(
+        "transformations/pipeline.sql",
+        "CREATE OR REFRESH STREAMING TABLE other AS SELECT * FROM STREAM read_files('data/wide', format => 'json');",
+    );
     workspace.expect(0, &["run"]);
     copy_state(&workspace, "copy.db");
     workspace.write("transformations/pipeline.sql", super::PIPELINE);
@@ -314,10 +325,13 @@ fn a_lost_state_is_refused_and_repaired_without_doubling_a_row() {
 #[test]
 fn commits_that_a_table_lost_are_made_again() {
     for lost in 1..=4 {
-        let workspace = Workspace::of("", "
+        let workspace = Workspace::of(
+            "",
+            "
 CREATE OR REFRESH STREAMING TABLE events
 AS SELECT id, kind, amount FROM STREAM read_files('data/live', format => 'json', maxFilesPerTrigger => 1);
-");
+",
+        );
         for file in ["a", "b", "c", "d"] {
             workspace.feed(&format!("live/{file}"));
         }
@@ -333,4 +347,16 @@ AS SELECT id, kind, amount FROM STREAM read_files('data/live', format => 'json',
         assert_same(&workspace.tables(), &expected, &said);
         workspace.check_settled();
     }
+}
+
+#[test]
+fn a_commit_of_another_program_in_the_middle_of_a_batch_is_kept() {
+    let workspace = second_input();
+    let paused = super::writers::Paused::at(&workspace, "written@live", &["run"]);
+    append(&workspace);
+    assert_eq!(paused.finish(), Some(0));
+    let tables = workspace.tables();
+    assert_eq!((tables["events"].len(), tables["silver"].len()), (22, 22));
+    assert!(tables["gold"].contains(&"kind=K1 n=8 total=107".to_string()), "{:?}", tables["gold"]);
+    workspace.check_settled();
 }

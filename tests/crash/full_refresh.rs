@@ -121,7 +121,10 @@ fn a_flow_that_fails_for_good_leaves_the_generation_in_force() {
     let before = workspace.tables();
     for point in ["written@live", "committed@live:2", "committed@backfill", "promote"] {
         let said = workspace.expect_at(&format!("{point}=error"), 1, &["run", "--full-refresh", "events,silver"]);
-        assert!(said.contains("full refresh of `events` did not finish: the old rows stay in force"), "{point}: {said}");
+        assert!(
+            said.contains("full refresh of `events` did not finish: the old rows stay in force"),
+            "{point}: {said}"
+        );
         assert_eq!(workspace.tables()["events"], before["events"], "{point}");
         workspace.check_settled();
         assert_eq!(workspace.updates()[0].1, "FAILED");
@@ -132,4 +135,30 @@ fn a_flow_that_fails_for_good_leaves_the_generation_in_force() {
     workspace.expect(0, &["run"]);
     assert_eq!(workspace.tables()["wide"], before["wide"]);
     workspace.check_settled();
+}
+
+/// The definition that a generation was built with comes into force with it, whoever finishes the promotion.
+#[test]
+fn a_new_partitioning_is_applied_by_a_promotion_that_the_next_run_finishes() {
+    let (table, partitioned) = (
+        "CREATE OR REFRESH STREAMING TABLE silver\n",
+        "CREATE OR REFRESH STREAMING TABLE silver PARTITIONED BY (kind)\n",
+    );
+    assert!(super::PIPELINE.contains(table));
+    for point in ["promote", "promoted"] {
+        let workspace = Workspace::fed();
+        workspace.expect(0, &["run"]);
+        let before = workspace.tables();
+        workspace.write("transformations/pipeline.sql", &super::PIPELINE.replace(table, partitioned));
+        let refusal = workspace.output("", &["run"]);
+        assert_ne!(refusal.status.code(), Some(0), "the old table has no partitions: {}", super::said(&refusal));
+        workspace.expect_killed(&format!("{point}=kill"), &["run", "--full-refresh", "silver"]);
+        if point == "promote" {
+            workspace.expect(0, &["run", "--full-refresh", "silver"]);
+        }
+        workspace.expect(0, &["run"]);
+        assert!(workspace.table("silver").join("gen-2").is_dir() || workspace.table("silver").join("gen-3").is_dir());
+        assert_same(&workspace.tables(), &before, point);
+        workspace.check_settled();
+    }
 }

@@ -60,7 +60,9 @@ fn a_first_run_killed_at_any_step_is_made_good_by_the_next() {
     let expected = after_first_run();
     assert_eq!(expected["events"].len(), 15);
     let mut cases = points(&[("live", 3), ("backfill", 1), ("silver", 1), ("gold", 1), ("wide", 1)]);
-    cases.extend(["schema-stored@live", "schema-stored@backfill", "schema-stored@wide", "maintenance"].map(String::from));
+    cases.extend(
+        ["schema-stored@live", "schema-stored@backfill", "schema-stored@wide", "maintenance"].map(String::from),
+    );
     for_each_case("killed in the first run", &cases, Clone::clone, |point| {
         check_killed(&Workspace::fed(), std::slice::from_ref(point), &expected);
     });
@@ -99,8 +101,12 @@ fn killed_again_and_again_is_made_good_too() {
             cases.push(pair.map(|step| format!("{step}@{flow}")).to_vec());
         }
     }
-    for pair in [["planned", "written"], ["written", "committed"], ["committed", "committed"], ["marked", "maintenance"]] {
-        cases.push(pair.map(|step| if step == "maintenance" { step.to_string() } else { format!("{step}@gold") }).to_vec());
+    for pair in
+        [["planned", "written"], ["written", "committed"], ["committed", "committed"], ["marked", "maintenance"]]
+    {
+        cases.push(
+            pair.map(|step| if step == "maintenance" { step.to_string() } else { format!("{step}@gold") }).to_vec(),
+        );
     }
     for several in [
         ["planned@live:3", "committed@live", "written@silver", "committed@silver", "written@gold"],
@@ -109,17 +115,22 @@ fn killed_again_and_again_is_made_good_too() {
     ] {
         cases.push(several.map(String::from).to_vec());
     }
-    for_each_case("killed several times", &cases, |case| case.join(", "), |points| {
-        let workspace = Workspace::fed();
-        for point in points {
-            workspace.expect_killed(&format!("{point}=kill"), &["run"]);
-        }
-        // New input arrives before anybody looks.
-        workspace.feed_second();
-        workspace.expect(0, &["run"]);
-        assert_same(&workspace.tables(), &expected, "");
-        workspace.check_settled();
-    });
+    for_each_case(
+        "killed several times",
+        &cases,
+        |case| case.join(", "),
+        |points| {
+            let workspace = Workspace::fed();
+            for point in points {
+                workspace.expect_killed(&format!("{point}=kill"), &["run"]);
+            }
+            // New input arrives before anybody looks.
+            workspace.feed_second();
+            workspace.expect(0, &["run"]);
+            assert_same(&workspace.tables(), &expected, "");
+            workspace.check_settled();
+        },
+    );
 }
 
 #[test]
@@ -132,12 +143,17 @@ fn a_batch_replayed_with_new_fields_keeps_its_input() {
         ["planned@wide", "schema-stored@wide"],
         ["planned@wide", "committed@wide"],
     ];
-    for_each_case("killed while the schema evolves", &cases, |case| case.join(", "), |points| {
-        let workspace = Workspace::fed();
-        workspace.expect(0, &["run"]);
-        workspace.feed_second();
-        check_killed(&workspace, &points.map(String::from), &expected);
-    });
+    for_each_case(
+        "killed while the schema evolves",
+        &cases,
+        |case| case.join(", "),
+        |points| {
+            let workspace = Workspace::fed();
+            workspace.expect(0, &["run"]);
+            workspace.feed_second();
+            check_killed(&workspace, &points.map(String::from), &expected);
+        },
+    );
 }
 
 /// kill -9 at a moment nobody chose, over and over, while input goes on arriving.
@@ -176,6 +192,62 @@ fn killed_at_random_moments_nothing_is_lost_or_doubled() {
         workspace.expect(0, &["run"]);
         oracle.expect(0, &["run"]);
         assert_same(&workspace.tables(), &oracle.tables(), "");
+        workspace.check_settled();
+    });
+}
+
+/// A once flow that is to run again appends its rows one more time, not two, whichever run carries it out.
+#[test]
+fn a_rerun_that_is_killed_appends_once_more_and_no_more() {
+    let mut cases: Vec<(String, &[&str])> = Vec::new();
+    for step in STEPS {
+        cases.push((format!("{step}@backfill"), &["run"]));
+        // Once it is marked the rerun is done, and asking again means another one.
+        if step != "marked" {
+            cases.push((format!("{step}@backfill"), &["run", "--rerun-once", "backfill"]));
+        }
+    }
+    for_each_case(
+        "reruns killed",
+        &cases,
+        |case| format!("{case:?}"),
+        |(point, next)| {
+            let workspace = Workspace::fed();
+            workspace.expect(0, &["run"]);
+            workspace.expect_killed(&format!("{point}=kill"), &["run", "--rerun-once", "backfill"]);
+            workspace.expect(0, next);
+            workspace.expect(0, &["run"]);
+            assert_eq!(workspace.rows("SELECT id FROM events WHERE id LIKE 'old/%'").len(), 12);
+            assert_eq!(workspace.rows("SELECT id FROM silver").len(), 21);
+            workspace.check_settled();
+        },
+    );
+}
+
+/// A plan that can't be carried out any more is made anew: what is still there is read once.
+#[test]
+fn a_planned_file_that_is_gone_or_changed_is_planned_anew() {
+    for_each_case("planned input that changed", &points(&[("live", 2), ("backfill", 1)]), Clone::clone, |point| {
+        // From here on the rows are in the table.
+        let is_committed = point.starts_with("committed") || point.starts_with("marked");
+        let workspace = Workspace::fed();
+        workspace.expect_killed(&format!("{point}=kill"), &["run"]);
+        let (file, folder) = match point.contains("live") {
+            true if point.ends_with('1') => ("live/a", "live"),
+            true => ("live/b", "live"),
+            false => ("old/x", "old"),
+        };
+        std::fs::remove_file(workspace.path().join(format!("data/{file}.json"))).unwrap();
+        workspace.feed(&format!("{folder}/new"));
+        workspace.expect(0, &["run"]);
+        let rows = workspace.rows(&format!("SELECT id FROM events WHERE id LIKE '{file}-%'")).len();
+        assert_eq!(rows, if is_committed { 3 } else { 0 });
+        let new = workspace.rows(&format!("SELECT id FROM events WHERE id LIKE '{folder}/new-%'")).len();
+        // A once flow whose rows are in the table is done, and reads no file that comes later.
+        assert_eq!(new, if is_committed && folder == "old" { 0 } else { 3 });
+        let all = workspace.rows("SELECT id FROM events");
+        let distinct: std::collections::BTreeSet<&String> = all.iter().collect();
+        assert_eq!(distinct.len(), all.len(), "{all:?}");
         workspace.check_settled();
     });
 }

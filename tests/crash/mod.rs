@@ -168,7 +168,8 @@ impl Workspace {
         let engine = Engine::open(self.path(), &[]).unwrap();
         let rows = runtime.block_on(engine.sql(sql, None)).unwrap_or_else(|error| panic!("{sql}: {error}"));
         let text = |row: &Vec<Option<String>>| {
-            let values = rows.columns.iter().zip(row).filter_map(|(column, value)| Some((&column.name, value.as_ref()?)));
+            let values =
+                rows.columns.iter().zip(row).filter_map(|(column, value)| Some((&column.name, value.as_ref()?)));
             let mut values: Vec<String> = values.map(|(name, value)| format!("{name}={value}")).collect();
             values.sort();
             values.join(" ")

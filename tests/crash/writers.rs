@@ -43,18 +43,17 @@ impl Drop for Paused {
 
 #[test]
 fn a_second_writer_is_refused_and_readers_work_while_one_writes() {
-    for point in ["planned@live", "written@live:2", "committed@live:2", "marked@silver", "committed@gold", "maintenance"] {
+    for point in
+        ["planned@live", "written@live:2", "committed@live:2", "marked@silver", "committed@gold", "maintenance"]
+    {
         let workspace = Workspace::fed();
         workspace.expect(0, &["run"]);
         workspace.feed_second();
         let paused = Paused::at(&workspace, point, &["run"]);
         let pid = paused.child.id().to_string();
-        for second in [
-            &["run"] as &[&str],
-            &["run", "--full-refresh-all"],
-            &["reset", "live", "--yes"],
-            &["doctor", "--repair"],
-        ] {
+        for second in
+            [&["run"] as &[&str], &["run", "--full-refresh-all"], &["reset", "live", "--yes"], &["doctor", "--repair"]]
+        {
             let said = workspace.expect(1, second);
             assert!(said.contains("error[workspace-locked]") && said.contains(&pid), "{point} {second:?}: {said}");
         }

@@ -8,7 +8,8 @@ use super::{cases, input_files, oracle, tables, workspace};
 
 /// A fail point that may or may not be passed, in the words of `engine::fail_point`.
 fn fail_point() -> impl Strategy<Value = String> {
-    const NAMES: &[&str] = &["plan", "planned", "written", "committed", "marked", "schema-stored", "maintenance", "promote", "promoted"];
+    const NAMES: &[&str] =
+        &["plan", "planned", "written", "committed", "marked", "schema-stored", "maintenance", "promote", "promoted"];
     const FLOWS: &[&str] = &["", "@events", "@silver", "@gold"];
     const ACTIONS: &[&str] = &["kill", "kill", "kill", "error"];
     (proptest::sample::select(NAMES), proptest::sample::select(FLOWS), 1..6_u32, proptest::sample::select(ACTIONS))

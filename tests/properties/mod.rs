@@ -17,8 +17,9 @@ use engine::Engine;
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 
-/// A fixed number of cases, whatever the environment says.
+/// A fixed number of cases; `PROPTEST_CASES` looks further.
 pub fn cases(count: u32) -> ProptestConfig {
+    let count = std::env::var("PROPTEST_CASES").ok().and_then(|count| count.parse().ok()).unwrap_or(count);
     let seeds = FileFailurePersistence::Direct("tests/properties/failing_seeds.txt");
     ProptestConfig { failure_persistence: Some(Box::new(seeds)), ..ProptestConfig::with_cases(count) }
 }
@@ -105,7 +106,8 @@ pub async fn tables(folder: &Path) -> BTreeMap<&'static str, Vec<String>> {
     for table in ["events", "silver", "gold"] {
         let found = engine.sql(&format!("SELECT * FROM {table}"), None).await.unwrap();
         let text = |row: &Vec<Option<String>>| {
-            let values = found.columns.iter().zip(row).filter_map(|(column, value)| Some((&column.name, value.as_ref()?)));
+            let values =
+                found.columns.iter().zip(row).filter_map(|(column, value)| Some((&column.name, value.as_ref()?)));
             let mut values: Vec<String> = values.map(|(name, value)| format!("{name}={value}")).collect();
             values.sort();
             values.join(" ")

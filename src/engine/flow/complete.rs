@@ -18,8 +18,8 @@ use crate::columns::{by_name, output_fields};
 use crate::error::{Error, Result};
 use crate::fail_point;
 use crate::micro_batch::{self, Destination, query_error};
-use crate::update::Target;
 use crate::table::{Commit, MetadataChange, RemoveSet, WriterOptions};
+use crate::update::Target;
 
 /// Recomputes the view if an input or its definition changed since it was computed last.
 pub(crate) async fn run(run: &FlowRun<'_>) -> Result<()> {

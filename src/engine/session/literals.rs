@@ -21,6 +21,7 @@ pub(super) const NUMBER: &str = "number";
 /// Gives the literals of `statement` their types.
 pub(super) fn rewrite(statement: &mut Statement) {
     let ControlFlow::Continue(()) = statement.visit(&mut Literals);
+    let ControlFlow::Continue(()) = statement.visit(&mut Unmark);
 }
 
 /// True for what [`rewrite`] makes of a number.
@@ -127,13 +128,13 @@ impl VisitorMut for Literals {
             }
             // The number that is negated is one literal with its sign: -2147483648 is an INT.
             Expr::UnaryOp { op: UnaryOperator::Minus, expr: number } => {
-                if let Some((text, data_type, span)) = read(number) {
-                    *expr = literal(&format!("-{text}"), data_type, span);
+                if let Some(number) = literal(number, "-") {
+                    *expr = number;
                 }
             }
             _ => {
-                if let Some((text, data_type, span)) = read(expr) {
-                    *expr = literal(&text, data_type, span);
+                if let Some(number) = literal(expr, "") {
+                    *expr = number;
                 }
             }
         }
@@ -145,7 +146,23 @@ fn keep_order(by: &mut OrderByExpr) {
     keep(&mut by.expr);
 }
 
-/// Marks a number as one that DataFusion reads as it is; it does not look at this flag.
+/// Takes the marks of [`keep`] away: DataFusion would take `1` for a number written as `1L`.
+struct Unmark;
+
+impl VisitorMut for Unmark {
+    type Break = std::convert::Infallible;
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Self::Break> {
+        if let Expr::Value(value) = expr
+            && let Value::Number(_, is_kept) = &mut value.value
+        {
+            *is_kept = false;
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Marks a number as one that DataFusion reads as it is, for the length of this rewrite.
 fn keep(expr: &mut Expr) {
     match expr {
         Expr::Value(value) => {
@@ -158,12 +175,26 @@ fn keep(expr: &mut Expr) {
     }
 }
 
-/// The text and type of a literal whose type DataFusion would not give as Spark does.
-fn read(expr: &Expr) -> Option<(String, &'static str, Span)> {
+/// The operation for a literal whose type DataFusion would not give as Spark does; `sign` stands before it.
+fn literal(expr: &Expr, sign: &str) -> Option<Expr> {
+    let (text, data_type, span) = read(expr, sign)?;
+    let quoted = |text: &str| Value::SingleQuotedString(text.to_string());
+    Some(Expr::BinaryOp {
+        left: Box::new(Expr::Value(quoted(&text).with_span(span))),
+        op: BinaryOperator::Custom(NUMBER.to_string()),
+        right: Box::new(Expr::Value(quoted(data_type).with_empty_span())),
+    })
+}
+
+/// The text and type of a number.
+fn read(expr: &Expr, sign: &str) -> Option<(String, &'static str, Span)> {
+    let signed = |text: &str| format!("{sign}{text}");
     match expr {
         Expr::Value(value) => match &value.value {
-            Value::Number(text, false) if text.contains(['e', 'E']) => Some((text.clone(), "double", value.span)),
-            Value::Number(text, false) if text.parse::<i32>().is_ok() => Some((text.clone(), "int", value.span)),
+            Value::Number(text, false) if text.contains(['e', 'E']) => Some((signed(text), "double", value.span)),
+            Value::Number(text, false) if signed(text).parse::<i32>().is_ok() => {
+                Some((signed(text), "int", value.span))
+            }
             _ => None,
         },
         // sqlparser takes the letters behind the digits for a name.
@@ -183,17 +214,8 @@ fn read(expr: &Expr) -> Option<(String, &'static str, Span)> {
                 _ => return None,
             };
             let is_number = text.bytes().all(|b| b.is_ascii_digit() || b == b'.');
-            is_number.then(|| (text.to_string(), data_type, *span))
+            is_number.then(|| (signed(text), data_type, *span))
         }
         _ => None,
-    }
-}
-
-fn literal(text: &str, data_type: &str, span: Span) -> Expr {
-    let quoted = |text: &str| Value::SingleQuotedString(text.to_string());
-    Expr::BinaryOp {
-        left: Box::new(Expr::Value(quoted(text).with_span(span))),
-        op: BinaryOperator::Custom(NUMBER.to_string()),
-        right: Box::new(Expr::Value(quoted(data_type).with_empty_span())),
     }
 }

@@ -290,6 +290,7 @@ fn full_refresh_moves_all_flows_together() {
     assert_eq!(generations(&state), [(4, None), (3, None)]);
     let dataset = state.dataset(TABLE).unwrap().unwrap();
     assert_eq!((dataset.generation, dataset.full_refresh), (3, None));
+    assert_eq!(dataset.definition, "{\"v\":2}", "in force with the generation that was built with it");
     assert_eq!(state.known_batches(FLOW, 3).unwrap().forgotten, Some(0), "not to be replayed into the old content");
     assert!(state.sources(FLOW, 1).unwrap().is_empty());
     assert!(state.promote(TABLE).is_err());

@@ -657,3 +657,19 @@ async fn a_small_batch_is_committed_quickly() {
     );
     assert!(took[0] < Duration::from_secs(1));
 }
+
+#[tokio::test]
+async fn aggregates_of_nothing_have_a_row() {
+    let dir = TempDir::new().expect("folder");
+    let mut table = create(dir.path(), id_name(), &[]);
+    for (files, filter) in [(0, "true"), (1, "id = 99")] {
+        if files > 0 {
+            add_rows(&mut table, 0..5).await;
+        }
+        let session = datafusion::prelude::SessionContext::new();
+        session.register_table("t", table.provider(None).await.expect("provider")).expect("registered");
+        let query = session.sql(&format!("SELECT count(*), sum(id) FROM t WHERE {filter}")).await.expect("planned");
+        let rows = query.collect().await.expect("a scan without files runs");
+        assert_eq!(rows.iter().map(|batch| batch.num_rows()).sum::<usize>(), 1, "{filter}");
+    }
+}
