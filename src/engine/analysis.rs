@@ -575,9 +575,13 @@ impl<'a> Work<'a> {
                     continue;
                 }
                 self.analysis.diagnostics.push(
-                    Diagnostic::error(code, used.span, format!("{clause} can't take `{}`, which is {data_type}", used.value))
-                        .reason(reason)
-                        .help("take a column of numbers, dates, timestamps or text"),
+                    Diagnostic::error(
+                        code,
+                        used.span,
+                        format!("{clause} can't take `{}`, which is {data_type}", used.value),
+                    )
+                    .reason(reason)
+                    .help("take a column of numbers, dates, timestamps or text"),
                 );
             }
         }

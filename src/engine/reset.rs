@@ -290,7 +290,9 @@ fn check_resettable(graph: &Graph, id: FlowId) -> Result<()> {
                 flow.name
             ),
         ),
-        FlowKind::Complete => ("a materialized view", format!("compute it anew: flowbench run --full-refresh {dataset}")),
+        FlowKind::Complete => {
+            ("a materialized view", format!("compute it anew: flowbench run --full-refresh {dataset}"))
+        }
     };
     let message = format!("`{}` is {what}; there is no checkpoint to reset", flow.name);
     Err(Error::Refused { refusal: Refusal::Usage { condition: None, message, help } })

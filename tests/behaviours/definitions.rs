@@ -25,8 +25,7 @@ for_each = { year = "${backfill_years}" }
 sql = "SELECT * FROM read_files('${root}/year={year}/*/*', format => 'json')"
 "#;
 
-const SETTINGS: &str =
-    "[configuration]\nroot = \"data/event_registration\"\nbegin_year = \"2025\"\nbackfill_years = \"2024, 2023,2022\"\n";
+const SETTINGS: &str = "[configuration]\nroot = \"data/event_registration\"\nbegin_year = \"2025\"\nbackfill_years = \"2024, 2023,2022\"\n";
 
 fn toml() -> TestWorkspace {
     let workspace = TestWorkspace::new("");
@@ -88,7 +87,10 @@ fn b_10_parameters_work_in_strings_paths_and_toml_and_a_missing_one_is_named() {
     );
     workspace.run_ok(&[]);
     assert_eq!(workspace.rows("SELECT * FROM params"), ["2025|2026|2024, 2023,2022"]);
-    assert_eq!(workspace.rows("SELECT year, count(*) FROM raw GROUP BY ALL ORDER BY ALL"), ["2022|4", "2023|3", "2024|2", "2025|1"]);
+    assert_eq!(
+        workspace.rows("SELECT year, count(*) FROM raw GROUP BY ALL ORDER BY ALL"),
+        ["2022|4", "2023|3", "2024|2", "2025|1"]
+    );
     workspace.run_ok(&["--set", "begin_year=2030", "--refresh", "params"]);
     assert_eq!(workspace.rows("SELECT text FROM params"), ["2030"]);
 
@@ -129,7 +131,9 @@ fn b_11_the_comment_of_a_table_is_shown_and_kept_in_it() {
 
 #[test]
 fn b_13_the_sql_of_the_page_runs_verbatim_with_double_quoted_strings() {
-    for sql in [include_str!("../parse/reference_backfill_initial.sql"), include_str!("../parse/reference_backfill_flows.sql")] {
+    for sql in
+        [include_str!("../parse/reference_backfill_initial.sql"), include_str!("../parse/reference_backfill_flows.sql")]
+    {
         assert!(sql.contains("format => \"json\""));
         let workspace = TestWorkspace::new(sql);
         workspace.write("flowbench.toml", "[paths]\n\"/Volumes/gc/demo/apps_raw\" = \"data\"\n");
@@ -211,10 +215,15 @@ fn b_28_the_live_flow_has_a_name_and_a_comment_of_its_own() {
 
 #[test]
 fn b_29_a_table_without_a_query_takes_its_columns_from_its_flows() {
-    let workspace = TestWorkspace::new("CREATE OR REFRESH STREAMING TABLE raw;\nCREATE OR REFRESH MATERIALIZED VIEW m AS SELECT 1 AS id;");
+    let workspace = TestWorkspace::new(
+        "CREATE OR REFRESH STREAMING TABLE raw;\nCREATE OR REFRESH MATERIALIZED VIEW m AS SELECT 1 AS id;",
+    );
     let outcome = workspace.run_ok(&[]);
     assert_eq!(outcome.result["flows"].as_array().unwrap().len(), 1);
-    assert_eq!(workspace.command(&["validate"]).diagnostic("table-without-flow")["condition"], "PIPELINE_DATASET_WITHOUT_FLOW");
+    assert_eq!(
+        workspace.command(&["validate"]).diagnostic("table-without-flow")["condition"],
+        "PIPELINE_DATASET_WITHOUT_FLOW"
+    );
 
     workspace.define(&registration(&[2024]));
     workspace.events(2025, 1);

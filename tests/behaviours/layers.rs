@@ -42,7 +42,11 @@ fn b_6_the_same_data_appended_twice_is_kept_warned_of_and_made_distinct_downstre
     ));
     workspace.events(2024, 3);
     let outcome = workspace.run_ok(&[]);
-    assert!(outcome.notice("source-overlap").starts_with("source overlap: 3 files are read by flow `backfill_2024` and by flow `second`"));
+    assert!(
+        outcome
+            .notice("source-overlap")
+            .starts_with("source overlap: 3 files are read by flow `backfill_2024` and by flow `second`")
+    );
     assert_eq!((workspace.count("raw"), workspace.count("silver")), (6, 3));
 }
 
@@ -117,7 +121,10 @@ fn a_materialized_view_over_files_follows_their_changes() {
 #[test]
 fn a_materialized_view_that_is_not_deterministic_is_always_recomputed() {
     let workspace = medallion();
-    workspace.write("transformations/r.sql", "CREATE OR REFRESH MATERIALIZED VIEW r AS SELECT id, current_timestamp() AS r FROM silver;");
+    workspace.write(
+        "transformations/r.sql",
+        "CREATE OR REFRESH MATERIALIZED VIEW r AS SELECT id, current_timestamp() AS r FROM silver;",
+    );
     workspace.run_ok(&[]);
     let before = workspace.rows("SELECT r FROM r ORDER BY r");
     workspace.run_ok(&[]);

@@ -73,7 +73,10 @@ fn b_20_the_safeguard_filters_old_events_in_files_written_late() {
     let workspace = TestWorkspace::new(&registration(&[]));
     workspace.events(2025, 2);
     let late = format!("{EVENTS}/year=2025/month=01/day=05/late.json");
-    workspace.write(&late, "{\"id\":7,\"timestamp\":\"2023-06-01T00:00:00\"}\n{\"id\":8,\"timestamp\":\"2025-01-05T00:00:00\"}\n");
+    workspace.write(
+        &late,
+        "{\"id\":7,\"timestamp\":\"2023-06-01T00:00:00\"}\n{\"id\":8,\"timestamp\":\"2025-01-05T00:00:00\"}\n",
+    );
     workspace.set_time(&late, "2025-01-05T12:00:00Z");
     workspace.run_ok(&[]);
     assert_eq!(workspace.rows("SELECT id FROM raw ORDER BY id"), ["8", "202501", "202502"]);
@@ -136,8 +139,16 @@ fn b_8_limits_of_a_flow_hold_for_that_flow() {
     let lines: String = (0..60_000).map(|id| format!("{{\"id\":\"{id:060}\"}}\n")).collect();
     workspace.write("data/a.json", lines);
     let outcome = workspace.run(&[]);
-    assert_eq!((outcome.flow_state("narrow_sort"), outcome.rows_out("narrow_sort")), ("COMPLETED".into(), 60_000), "{outcome}");
-    assert_eq!((outcome.flow_state("wide_gather"), outcome.rows_out("wide_gather")), ("COMPLETED".into(), 1), "{outcome}");
+    assert_eq!(
+        (outcome.flow_state("narrow_sort"), outcome.rows_out("narrow_sort")),
+        ("COMPLETED".into(), 60_000),
+        "{outcome}"
+    );
+    assert_eq!(
+        (outcome.flow_state("wide_gather"), outcome.rows_out("wide_gather")),
+        ("COMPLETED".into(), 1),
+        "{outcome}"
+    );
     assert_eq!(outcome.flow_state("narrow_gather"), "FAILED", "{outcome}");
     let error = outcome.flow("narrow_gather")["error"].clone();
     assert_eq!((&error["code"], &error["is_fatal"]), (&"query-failed".into(), &true.into()));

@@ -25,7 +25,9 @@ fn b_1_once_flows_are_called_backfills_where_people_look() {
     for format in ["text", "dot", "mermaid"] {
         let lines: Vec<String> = graph(format).lines().map(str::to_string).collect();
         let line = |name: &str| lines.iter().find(|line| line.contains(name)).unwrap().clone();
-        assert!(line("backfill_2024").contains("backfill (append once)") || line("backfill_2024").contains("(backfill)"));
+        assert!(
+            line("backfill_2024").contains("backfill (append once)") || line("backfill_2024").contains("(backfill)")
+        );
         assert!(!line("live").contains("backfill"), "{format}: {lines:?}");
     }
 }
@@ -204,7 +206,10 @@ fn b_40_a_large_backfill_is_split_and_run_flow_by_flow() {
     let workspace = years();
     let outcome = workspace.run_ok(&["--flow", "backfill_2023"]);
     assert_eq!(outcome.flow_state("backfill_2023"), "COMPLETED");
-    assert_eq!((outcome.flow_state("live"), outcome.flow_state("backfill_2024")), ("EXCLUDED".into(), "EXCLUDED".into()));
+    assert_eq!(
+        (outcome.flow_state("live"), outcome.flow_state("backfill_2024")),
+        ("EXCLUDED".into(), "EXCLUDED".into())
+    );
     assert_eq!(workspace.rows("SELECT DISTINCT year FROM raw"), ["2023"]);
     workspace.run_ok(&["--flow", "backfill_2024"]);
     workspace.run_ok(&[]);

@@ -45,7 +45,10 @@ fn the_time_zone_of_the_machine_does_not_matter() {
     };
     let utc = tables("UTC");
     assert_eq!(utc.iter().map(Vec::len).collect::<Vec<_>>(), [1 + 10, 1 + 10, 1 + 9]);
-    assert!(utc[1].iter().any(|row| row.starts_with("|3|2025-03-08T15:00:00Z|2025-03-08|15|2025-03-0815:00|")), "{utc:?}");
+    assert!(
+        utc[1].iter().any(|row| row.starts_with("|3|2025-03-08T15:00:00Z|2025-03-08|15|2025-03-0815:00|")),
+        "{utc:?}"
+    );
     assert_eq!(tables("Asia/Tokyo"), utc);
     assert_eq!(tables("America/Chicago"), utc);
 }

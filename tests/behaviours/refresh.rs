@@ -45,7 +45,10 @@ fn a_full_refresh_under_streams_asks_for_them_too() {
     let refused = workspace.run(&["--full-refresh", "raw"]);
     assert_eq!(refused.code, Some(4), "{refused}");
     let notice = refused.notice("streams-read-the-table");
-    assert!(notice.contains("`raw`") && notice.contains("`silver`") && notice.contains("--with-downstream"), "{notice}");
+    assert!(
+        notice.contains("`raw`") && notice.contains("`silver`") && notice.contains("--with-downstream"),
+        "{notice}"
+    );
     // A yes doesn't lift it: the stream would fail.
     assert_eq!(workspace.run(&["--full-refresh", "raw", "--yes"]).code, Some(4));
 
@@ -355,7 +358,8 @@ fn a_second_run_is_refused_while_one_is_running_and_readers_work() {
 
 #[test]
 fn a_plan_and_a_dry_run_write_nothing() {
-    let workspace = TestWorkspace::new(&format!("CREATE OR REFRESH STREAMING TABLE raw;\n{}\n{}", live(""), backfill(2024)));
+    let workspace =
+        TestWorkspace::new(&format!("CREATE OR REFRESH STREAMING TABLE raw;\n{}\n{}", live(""), backfill(2024)));
     workspace.events(2025, 2);
     workspace.events(2024, 3);
     for arguments in [&["--plan"], &["--dry-run"]] {
@@ -395,7 +399,11 @@ fn an_older_copy_of_state_db_is_noticed_and_repaired_as_far_as_possible() {
 
     workspace.command(&["doctor", "--repair"]);
     let outcome = workspace.run(&[]);
-    assert_eq!((outcome.flow_state("backfill_2024"), outcome.flow_state("live")), ("IDLE".into(), "FAILED".into()), "{outcome}");
+    assert_eq!(
+        (outcome.flow_state("backfill_2024"), outcome.flow_state("live")),
+        ("IDLE".into(), "FAILED".into()),
+        "{outcome}"
+    );
     assert_eq!(outcome.flow("live")["error"]["code"], "checkpoint-lost", "{outcome}");
     assert_eq!(workspace.value("SELECT count(*), count(DISTINCT id) FROM raw"), "6|6");
     // The other way out than a full refresh: bound the start to what is new, and start again.

@@ -72,7 +72,10 @@ fn b_32_columns_are_matched_by_name() {
     let path = format!("{EVENTS}/year=2024/month=01/day=01/2.json");
     workspace.write(&path, "{\"name\":\"old\",\"timestamp\":\"2024-01-01T00:00:00\",\"id\":2}\n");
     workspace.run_ok(&[]);
-    assert_eq!(workspace.rows("SELECT id, name, vip, year FROM raw ORDER BY id"), ["1|new|true|2025", "2|old|null|2024"]);
+    assert_eq!(
+        workspace.rows("SELECT id, name, vip, year FROM raw ORDER BY id"),
+        ["1|new|true|2025", "2|old|null|2024"]
+    );
 }
 
 #[test]
@@ -117,7 +120,10 @@ fn each_schema_evolution_mode_does_what_it_says() {
     };
     let (outcome, workspace) = run("addNewColumns");
     assert_eq!(outcome.code, Some(0), "{outcome}");
-    assert_eq!(workspace.rows("SELECT id, vip, _rescued_data:id AS rescued FROM raw ORDER BY vip"), ["1|null|null", "null|true|2.5"]);
+    assert_eq!(
+        workspace.rows("SELECT id, vip, _rescued_data:id AS rescued FROM raw ORDER BY vip"),
+        ["1|null|null", "null|true|2.5"]
+    );
     assert_eq!(workspace.columns("raw")[0], "id BIGINT");
 
     let (outcome, workspace) = run("rescue");
@@ -179,8 +185,7 @@ fn type_widening_rewrites_the_table_and_its_streams_go_on() {
 
 #[test]
 fn type_widening_that_the_table_cannot_follow_rescues_the_value() {
-    let workspace =
-        one_table(", schemaEvolutionMode => 'addNewColumnsWithTypeWidening', partitionColumns => ''");
+    let workspace = one_table(", schemaEvolutionMode => 'addNewColumnsWithTypeWidening', partitionColumns => ''");
     let define = |query: &str| {
         workspace.define(&format!(
             "CREATE OR REFRESH STREAMING TABLE raw (id BIGINT, _rescued_data STRING{query}) AS SELECT * EXCEPT (timestamp) \

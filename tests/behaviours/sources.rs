@@ -75,7 +75,8 @@ fn b_33_partition_columns_come_out_the_same_from_both_paths() {
 fn max_bytes_per_trigger_cuts_by_size_and_takes_one_file_at_least() {
     let workspace = one_table(", maxBytesPerTrigger => '100'");
     for file in 0..4 {
-        workspace.write(&format!("{EVENTS}/a/b/c/{file}.json"), format!("{{\"id\":{file},\"x\":\"{}\"}}\n", "y".repeat(40)));
+        workspace
+            .write(&format!("{EVENTS}/a/b/c/{file}.json"), format!("{{\"id\":{file},\"x\":\"{}\"}}\n", "y".repeat(40)));
     }
     workspace.write(&format!("{EVENTS}/a/b/c/z.json"), format!("{{\"id\":9,\"x\":\"{}\"}}\n", "y".repeat(400)));
     let times = ["0.json", "1.json", "2.json", "3.json", "z.json"];

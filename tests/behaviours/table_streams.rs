@@ -99,7 +99,8 @@ impl Sorted for Vec<String> {
 #[test]
 fn someone_else_rewriting_a_pipeline_table_is_told_to_its_stream() {
     let workspace = one_table("");
-    workspace.write("transformations/silver.sql", "CREATE OR REFRESH STREAMING TABLE silver AS SELECT id FROM STREAM raw;");
+    workspace
+        .write("transformations/silver.sql", "CREATE OR REFRESH STREAMING TABLE silver AS SELECT id FROM STREAM raw;");
     workspace.events(2025, 3);
     workspace.run_ok(&[]);
     ForeignTable::at(&workspace.path(".flowbench/tables/default/raw")).delete("id = 202502");

@@ -61,7 +61,8 @@ fn b_43_an_edited_done_once_flow_is_not_run_again_until_asked_to() {
     let workspace = TestWorkspace::new(&registration(&[2024]));
     workspace.events(2024, 3);
     workspace.run_ok(&[]);
-    workspace.define(&registration(&[2024]).replace("SELECT * FROM read_files", "SELECT * EXCEPT (day) FROM read_files"));
+    workspace
+        .define(&registration(&[2024]).replace("SELECT * FROM read_files", "SELECT * EXCEPT (day) FROM read_files"));
     let outcome = workspace.run_ok(&[]);
     assert_eq!(outcome.flow_state("backfill_2024"), "IDLE");
     let notice = outcome.notice("once-flow-edited");
@@ -83,7 +84,8 @@ fn b_43_spaces_and_comments_are_no_edit() {
     let workspace = TestWorkspace::new(&registration(&[2024]));
     workspace.events(2024, 3);
     workspace.run_ok(&[]);
-    workspace.define(&registration(&[2024]).replace("SELECT * FROM read_files", "SELECT  *  -- all\n  FROM   read_files"));
+    workspace
+        .define(&registration(&[2024]).replace("SELECT * FROM read_files", "SELECT  *  -- all\n  FROM   read_files"));
     assert_eq!(workspace.run_ok(&[]).notices("once-flow-edited"), [] as [&str; 0]);
 }
 
@@ -97,7 +99,10 @@ fn b_44_a_renamed_done_once_flow_is_refused_until_someone_decides() {
     let refused = workspace.run(&[]);
     assert_eq!(refused.code, Some(4), "{refused}");
     let notice = refused.notice("would-read-again");
-    assert!(notice.contains("`backfill_2024`") && notice.contains("`history_2024` would append the same rows again"), "{notice}");
+    assert!(
+        notice.contains("`backfill_2024`") && notice.contains("`history_2024` would append the same rows again"),
+        "{notice}"
+    );
     assert_eq!(workspace.command(&["rename-flow", "backfill_2024", "history_2024"]).code, Some(0));
     assert_eq!(workspace.run_ok(&[]).flow_state("history_2024"), "IDLE");
     assert_eq!(workspace.count("raw"), 3);
@@ -167,7 +172,10 @@ fn definition_changes_are_classified_and_shown_before_a_run() {
     // What rows on disk can't follow is an error with the way out; the full refresh then does it.
     for (definition, part) in [
         (table("id STRING, timestamp STRING, vip BOOLEAN", ""), "BIGINT on disk and STRING"),
-        (table("id STRING, timestamp STRING, vip BOOLEAN", "PARTITIONED BY (id)"), "partitioned by nothing on disk and by id"),
+        (
+            table("id STRING, timestamp STRING, vip BOOLEAN", "PARTITIONED BY (id)"),
+            "partitioned by nothing on disk and by id",
+        ),
     ] {
         workspace.define(&definition);
         let outcome = workspace.run(&[]);
@@ -205,7 +213,10 @@ fn a_flow_that_reads_other_sources_than_its_checkpoint_says_so() {
     workspace.run_ok(&[]);
     let files = super::live("");
     let files = &files[files.find("read_files").unwrap()..files.find(" WHERE").unwrap()];
-    workspace.define(&format!("{}\nCREATE OR REFRESH STREAMING TABLE other AS SELECT * FROM STREAM {files};", registration(&[]).replace(&format!("STREAM {files}"), "STREAM other")));
+    workspace.define(&format!(
+        "{}\nCREATE OR REFRESH STREAMING TABLE other AS SELECT * FROM STREAM {files};",
+        registration(&[]).replace(&format!("STREAM {files}"), "STREAM other")
+    ));
     let outcome = workspace.run(&[]);
     assert_eq!(outcome.code, Some(1), "{outcome}");
     let error = outcome.flow("live")["error"].clone();
@@ -225,7 +236,10 @@ fn overlapping_sources_are_warned_of_and_kept() {
     workspace.events(2024, 3);
     let outcome = workspace.run_ok(&[]);
     let notice = outcome.notice("source-overlap");
-    assert!(notice.contains("3 files") && notice.contains("`backfill_2024`") && notice.contains("`again_2024`"), "{notice}");
+    assert!(
+        notice.contains("3 files") && notice.contains("`backfill_2024`") && notice.contains("`again_2024`"),
+        "{notice}"
+    );
     assert_eq!(workspace.value("SELECT count(*), count(DISTINCT id) FROM raw"), "6|3");
 
     // Flows of different years share nothing.
@@ -250,7 +264,10 @@ fn a_once_flow_over_files_that_a_done_one_has_read_is_warned_of() {
     workspace.define(&format!("{}\n{all}", registration(&[2024])));
     let outcome = workspace.run_ok(&[]);
     let notice = outcome.notice("source-overlap");
-    assert!(notice.contains("3 files") && notice.contains("`backfill_2024`") && notice.contains("`all_years`"), "{notice}");
+    assert!(
+        notice.contains("3 files") && notice.contains("`backfill_2024`") && notice.contains("`all_years`"),
+        "{notice}"
+    );
     // Both are done now: nothing is about to be repeated.
     assert_eq!(workspace.run_ok(&[]).notices("source-overlap"), [] as [&str; 0]);
 }

@@ -111,7 +111,8 @@ impl Backlog {
                 }))
             }
             Backlog::Table { source_id, source, at } => {
-                let OpenSource { label, content: Content::Table { table, options, up_to, .. }, .. } = &sources[*source] else {
+                let OpenSource { label, content: Content::Table { table, options, up_to, .. }, .. } = &sources[*source]
+                else {
                     return Ok(None);
                 };
                 let limit = SliceLimit { files: options.max_files_per_trigger, bytes: options.max_bytes_per_trigger };

@@ -11,8 +11,7 @@ use datafusion::sql::sqlparser::ast::{
     AccessExpr, BinaryOperator, CaseWhen, CastKind, DataType, DuplicateTreatment, ExactNumberInfo, Expr, Function,
     FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList, FunctionArguments, GroupByExpr,
     GroupByWithModifier, Ident, NullTreatment, ObjectName, ObjectNamePart, OrderByExpr, OrderByKind, OrderByOptions,
-    Query, Select, SelectItem, SetExpr, Spanned, Statement,
-    UnaryOperator, Value, VisitMut, VisitorMut,
+    Query, Select, SelectItem, SetExpr, Spanned, Statement, UnaryOperator, Value, VisitMut, VisitorMut,
 };
 use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::{Span, Token};

@@ -152,7 +152,7 @@ impl Taker<'_> {
     fn expression(&self, range: Range<usize>) -> Parse<String> {
         let part = self.cursor.text.part(range);
         let taken = take_inputs(Cursor::new(&part));
-            let parsed = Parser::new(&SparkDialect).try_with_sql(taken.sql.as_str()).and_then(|mut parser| {
+        let parsed = Parser::new(&SparkDialect).try_with_sql(taken.sql.as_str()).and_then(|mut parser| {
             parser.parse_expr()?;
             parser.expect_token(&sqlparser::tokenizer::Token::EOF)
         });

@@ -13,8 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{ControlFlow, Range};
 
 use sqlparser::ast::{
-    self, Expr, Ident, ObjectName, SelectItem, SelectItemQualifiedWildcardKind, TableAlias, TableFactor,
-    Visit, Visitor, WildcardAdditionalOptions,
+    self, Expr, Ident, ObjectName, SelectItem, SelectItemQualifiedWildcardKind, TableAlias, TableFactor, Visit,
+    Visitor, WildcardAdditionalOptions,
 };
 
 use super::super::cursor::too_many_parts;
@@ -235,7 +235,8 @@ impl Walk<'_, '_> {
                 if sample.is_some() || !with_hints.is_empty() || json_path.is_some() {
                     let span = self.span_of_word("TABLESAMPLE", range.end);
                     self.diagnostics.push(
-                        not_supported_yet(span, "TABLESAMPLE").help("remove it, or filter by a hash: `WHERE pmod(xxhash64(id), 10) = 0`"),
+                        not_supported_yet(span, "TABLESAMPLE")
+                            .help("remove it, or filter by a hash: `WHERE pmod(xxhash64(id), 10) = 0`"),
                     );
                 }
                 match args {
