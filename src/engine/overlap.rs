@@ -3,25 +3,35 @@
 use std::collections::HashSet;
 
 use pipeline::graph::{Flow, FlowId, FlowKind, Graph, Source};
-use pipeline::plan::Notice;
+use pipeline::plan::{FlowAction, Notice, UpdatePlan};
 
 use crate::error::Result;
 use crate::listings::Listings;
+use crate::state::State;
 
 /// A warning for each pair of flows into one table whose file sources share files. A flow with a filter is
 /// taken to keep out what the other one reads.
 pub(crate) async fn overlaps(
     graph: &Graph,
-    flows: impl Iterator<Item = FlowId>,
+    plan: &UpdatePlan,
+    state: Option<&State>,
     listings: &Listings,
 ) -> Result<Vec<Notice>> {
     let mut read: Vec<(FlowId, HashSet<String>)> = Vec::new();
-    for id in flows {
+    for (id, action) in plan.flows.iter().copied() {
         let flow = graph.flow(id);
-        if flow.kind == FlowKind::Complete || has_filter(flow) {
+        if flow.kind == FlowKind::Complete || has_filter(flow) || action == FlowAction::Excluded {
             continue;
         }
         let mut paths = HashSet::new();
+        if action == FlowAction::Idle {
+            // Its source is not listed again; the ledger has what it read.
+            if let Some(state) = state {
+                paths = read_by(graph, flow, state)?;
+            }
+            read.push((id, paths));
+            continue;
+        }
         for input in graph.all_inputs(&flow.reading) {
             if let Source::Files(spec) = &input.source {
                 paths.extend(listings.list(spec).await?.files.iter().map(|file| file.path.clone()));
@@ -32,7 +42,11 @@ pub(crate) async fn overlaps(
     let mut notices = Vec::new();
     for (index, (a, paths)) in read.iter().enumerate() {
         for (b, others) in &read[index + 1..] {
+            let actions = [action_of(plan, *a), action_of(plan, *b)];
             let (a, b) = (graph.flow(*a), graph.flow(*b));
+            if !is_worth_saying(actions, [a, b]) {
+                continue;
+            }
             let shared = paths.intersection(others).count();
             if a.target == b.target && shared > 0 {
                 let target = &graph.dataset(a.target).label;
@@ -48,6 +62,32 @@ pub(crate) async fn overlaps(
         }
     }
     Ok(notices)
+}
+
+/// Of a done flow only what a once flow is about to repeat: a live flow beside it was warned of when it was new.
+fn is_worth_saying(actions: [FlowAction; 2], flows: [&Flow; 2]) -> bool {
+    let is_idle = |at: usize| actions[at] == FlowAction::Idle;
+    match (is_idle(0), is_idle(1)) {
+        (false, false) => true,
+        (true, true) => false,
+        (true, false) => flows[1].kind == FlowKind::Once,
+        (false, true) => flows[0].kind == FlowKind::Once,
+    }
+}
+
+fn action_of(plan: &UpdatePlan, id: FlowId) -> FlowAction {
+    plan.flows.iter().find(|(other, _)| *other == id).map_or(FlowAction::Excluded, |(_, action)| *action)
+}
+
+/// The files that a flow has read, by the ledger.
+fn read_by(graph: &Graph, flow: &Flow, state: &State) -> Result<HashSet<String>> {
+    let mut paths = HashSet::new();
+    if let Some(record) = state.flow(&graph.dataset(flow.target).name.key(), &flow.name)? {
+        for source in state.sources(&record.flow_id, record.generation)? {
+            paths.extend(state.known_paths(source.source_id)?);
+        }
+    }
+    Ok(paths)
 }
 
 fn has_filter(flow: &Flow) -> bool {

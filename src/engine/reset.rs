@@ -34,8 +34,7 @@ impl Engine {
             None => Vec::new(),
         };
         let mut notices = plan.notices.clone();
-        let running = plan.flows.iter().filter(|(_, action)| *action == FlowAction::Run).map(|(id, _)| *id);
-        notices.extend(overlaps(self.graph(), running, &listings).await?);
+        notices.extend(overlaps(self.graph(), &plan, state.as_ref(), &listings).await?);
         let mut backlog = Vec::new();
         for (id, action) in &plan.flows {
             if *action == FlowAction::Run && self.graph().flow(*id).kind != FlowKind::Complete {

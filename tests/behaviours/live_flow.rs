@@ -105,6 +105,15 @@ fn b_35_each_flow_has_settings_of_its_own() {
     let outcome = workspace.run_ok(&[]);
     assert_eq!(outcome.batch_files("live"), [2, 2, 1]);
     assert_eq!(outcome.batch_files("backfill_2024"), [5]);
+
+    // Spark's per-flow settings have counterparts; they are never passed over in silence.
+    workspace.write(
+        "transformations/conf.toml",
+        "[[flow]]\nname = \"f\"\ntarget = \"raw\"\nonce = true\nspark_conf = { a = \"1\" }\nsql = \"SELECT 1 AS id\"\n",
+    );
+    let diagnostic = workspace.run(&[]).diagnostic("not-supported-yet");
+    assert!(diagnostic["message"].as_str().unwrap().contains("spark_conf"), "{diagnostic}");
+    assert!(diagnostic["help"].as_str().unwrap().contains("limits"), "{diagnostic}");
 }
 
 #[test]

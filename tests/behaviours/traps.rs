@@ -254,3 +254,20 @@ fn overlapping_sources_are_warned_of_and_kept() {
     workspace.events(2023, 1);
     assert_eq!(workspace.run_ok(&[]).notices("source-overlap"), [] as [&str; 0]);
 }
+
+#[test]
+fn a_once_flow_over_files_that_a_done_one_has_read_is_warned_of() {
+    let workspace = TestWorkspace::new(&registration(&[2024]));
+    workspace.events(2024, 3);
+    workspace.run_ok(&[]);
+    let all = backfill(2024).replace("backfill_2024", "all_years").replace("year=2024/*/*", "*/*/*");
+    workspace.define(&format!("{}\n{all}", registration(&[2024])));
+    let outcome = workspace.run_ok(&[]);
+    let notice = outcome.notice("source-overlap");
+    assert!(
+        notice.contains("3 files") && notice.contains("`backfill_2024`") && notice.contains("`all_years`"),
+        "{notice}"
+    );
+    // Both are done now: nothing is about to be repeated.
+    assert_eq!(workspace.run_ok(&[]).notices("source-overlap"), [] as [&str; 0]);
+}

@@ -315,7 +315,7 @@ fn a_lost_state_is_refused_and_repaired_without_doubling_a_row() {
     // The streams' places are lost: a run must not read everything again.
     workspace.feed_second();
     let said = workspace.expect(1, &["run"]);
-    assert!(said.contains("error[source-set-changed]") && said.contains("--full-refresh"), "{said}");
+    assert!(said.contains("error[checkpoint-lost]") && said.contains("--full-refresh"), "{said}");
     assert_eq!(workspace.tables()["events"], after_first_run()["events"], "{said}");
     workspace.expect(0, &["run", "--full-refresh-all"]);
     assert_same(&workspace.tables(), &after_second_run(), "");

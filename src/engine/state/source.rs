@@ -95,6 +95,13 @@ impl State {
         })
     }
 
+    /// The paths of all files that the source has read.
+    pub fn known_paths(&self, source_id: i64) -> Result<Vec<String>> {
+        self.read("read the file ledger", |c| {
+            rows(c, "SELECT path FROM files WHERE source_id = ? ORDER BY path", [source_id], |row| row.get(0))
+        })
+    }
+
     /// Returns those of `listing` that are new to the source, sorted by path.
     ///
     /// The ledger is stored in path order, so this is one merge of two sorted lists: 200,000 known files

@@ -1,8 +1,10 @@
 //! The traps of checkpoints that belong to names: what an edit or a new name would read a second time.
 
+use std::collections::BTreeSet;
+
 use super::history::{FlowHistory, History, source_names};
 use super::update::Notice;
-use crate::graph::{Flow, FlowKind, Graph};
+use crate::graph::{DatasetId, Flow, FlowKind, Graph};
 
 /// What running a flow that never ran under this name would repeat; None if nothing.
 ///
@@ -72,11 +74,15 @@ pub fn edited_since_run(graph: &Graph, flow: &Flow, known: &FlowHistory) -> Opti
 }
 
 /// Names the flows that are gone from the files and whose rows stay in tables that are still there.
-pub fn removed_flows(graph: &Graph, history: &History) -> Vec<Notice> {
+/// `anew` are tables whose rows go anyway.
+pub fn removed_flows(graph: &Graph, history: &History, anew: &BTreeSet<DatasetId>) -> Vec<Notice> {
     let is_gone = |known: &&FlowHistory| {
         !known.is_retired && (known.has_checkpoint || known.is_done) && graph.find_flow(&known.name).is_none()
     };
-    let label = |key: &str| graph.datasets.iter().find(|dataset| dataset.name.key() == key).map(|d| d.label.clone());
+    let label = |key: &str| {
+        let id = graph.dataset_ids().find(|id| graph.dataset(*id).name.key() == key && !anew.contains(id))?;
+        Some(graph.dataset(id).label.clone())
+    };
     let gone = history.flows.iter().filter(is_gone).filter_map(|known| Some((known, label(&known.dataset)?)));
     gone.map(|(known, target)| Notice {
         code: "flow-removed",

@@ -59,8 +59,9 @@ pub fn plan_update(graph: &Graph, request: &UpdateRequest, history: &History) ->
         ));
     }
     let rerun = once_flows(graph, &request.rerun_once)?;
-    let mut notices = removed_flows(graph, history);
+    let mut notices = Vec::new();
     let full_refresh = full_refresh(graph, request, named_full, &mut notices)?;
+    notices.extend(removed_flows(graph, history, &full_refresh));
     let selected = selected(graph, request, history, &refresh, &full_refresh, &rerun)?;
 
     let mut flows = Vec::new();
