@@ -103,7 +103,7 @@ impl Backlog {
                     bytes += file_entry(&file).size;
                     taken.push(file);
                 }
-                Ok((!taken.is_empty()).then(|| PlannedInput {
+                Ok((!taken.is_empty()).then_some(PlannedInput {
                     source_id: *source_id,
                     start_offset: None,
                     end_offset: None,

@@ -598,7 +598,9 @@ mod tests {
     async fn errors_point_at_the_text() {
         let session = session_in("UTC");
         // The query, and for each error its code, the text pointed at, and a word of its message or help.
-        let cases: &[(&str, &[(&str, &str, &str)])] = &[
+        /// Text where the error is, code, message.
+        type Found = (&'static str, &'static str, &'static str);
+        let cases: &[(&str, &[Found])] = &[
             ("SELECT evntTime, id FROM t", &[("unknown-column", "evntTime", "eventTime")]),
             (
                 "SELECT nope, id,\n  t.zilch FROM t WHERE missing > 1",

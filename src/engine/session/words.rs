@@ -31,7 +31,9 @@ pub(super) fn plain(error: &DataFusionError) -> String {
 type Rule = (Regex, fn(&Captures<'_>) -> Worded);
 
 static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
-    let rules: [(&str, fn(&Captures<'_>) -> Worded); 12] = [
+    /// What a message looks like, and how its parts are put in Spark's words.
+    type Rule = (&'static str, fn(&Captures<'_>) -> Worded);
+    let rules: [Rule; 12] = [
         // A signature of ours knows best.
         (r"[Ff]unction '(\w+)' takes other arguments: `([^`]+)`", |found| Worded {
             message: format!("`{}` takes other arguments: `{}`", &found[1], &found[2]),
