@@ -1,7 +1,7 @@
 //! The DataFusion session of an engine: Spark's dialect and functions, one pool of memory, one spill folder.
 //!
 //! - `mod.rs`: options, the engine's session and the cheap sessions of its flows;
-//! - [`plan`]: SQL text over named inputs → logical plan, or all that is wrong with it, with places;
+//! - [`mod@plan`]: SQL text over named inputs → logical plan, or all that is wrong with it, with places;
 //! - `syntax`: Spark's spellings rewritten in the parsed statement, before DataFusion sees it;
 //! - `spelling`: names of columns and relations without regard to case;
 //! - `literals`: numbers with Spark's types;
