@@ -63,7 +63,7 @@ pub struct Global {
     #[arg(short = 'C', long, value_name = "PATH", global = true)]
     pub workspace: Option<PathBuf>,
 
-    /// Sets a value of [configuration] for this call; repeatable
+    /// Sets a value of `[configuration]` for this call; repeatable
     #[arg(long = "set", value_name = "KEY=VALUE", global = true, value_parser = key_value)]
     pub overrides: Vec<(String, String)>,
 
