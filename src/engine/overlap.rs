@@ -1,18 +1,24 @@
 //! Source overlap: two flows that append the same files to one table double their rows (behaviours B-6).
 
 use std::collections::HashSet;
+use std::path::Path;
 
 use pipeline::graph::{Flow, FlowId, FlowKind, Graph, Source};
 use pipeline::plan::{FlowAction, Notice, UpdatePlan};
 
 use crate::error::Result;
 use crate::listings::Listings;
+use crate::source::ledger::place;
 use crate::state::State;
+
+/// Pairs that are named; in a table with hundreds of flows over one folder more would say nothing new.
+const NOTICES_MAX: usize = 10;
 
 /// A warning for each pair of flows into one table whose file sources share files. A flow with a filter is
 /// taken to keep out what the other one reads.
 pub(crate) async fn overlaps(
     graph: &Graph,
+    root: &Path,
     plan: &UpdatePlan,
     state: Option<&State>,
     listings: &Listings,
@@ -27,7 +33,7 @@ pub(crate) async fn overlaps(
         if action == FlowAction::Idle {
             // Its source is not listed again; the ledger has what it read.
             if let Some(state) = state {
-                paths = read_by(graph, flow, state)?;
+                paths = read_by(graph, root, flow, state)?;
             }
             read.push((id, paths));
             continue;
@@ -47,8 +53,11 @@ pub(crate) async fn overlaps(
             if !is_worth_saying(actions, [a, b]) {
                 continue;
             }
+            if a.target != b.target {
+                continue;
+            }
             let shared = paths.intersection(others).count();
-            if a.target == b.target && shared > 0 {
+            if shared > 0 && notices.len() < NOTICES_MAX {
                 let target = &graph.dataset(a.target).label;
                 notices.push(Notice {
                     code: "source-overlap",
@@ -80,11 +89,11 @@ fn action_of(plan: &UpdatePlan, id: FlowId) -> FlowAction {
 }
 
 /// The files that a flow has read, by the ledger.
-fn read_by(graph: &Graph, flow: &Flow, state: &State) -> Result<HashSet<String>> {
+fn read_by(graph: &Graph, root: &Path, flow: &Flow, state: &State) -> Result<HashSet<String>> {
     let mut paths = HashSet::new();
     if let Some(record) = state.flow(&graph.dataset(flow.target).name.key(), &flow.name)? {
         for source in state.sources(&record.flow_id, record.generation)? {
-            paths.extend(state.known_paths(source.source_id)?);
+            paths.extend(state.known_paths(source.source_id)?.iter().map(|path| place(root, path)));
         }
     }
     Ok(paths)

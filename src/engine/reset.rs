@@ -13,12 +13,12 @@ use crate::analysis::{Analysis, applied};
 use crate::clock::{iso, now_us};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::flow::inputs::source_files;
 use crate::full_refresh;
 use crate::listings::Listings;
 use crate::lock::WriterLock;
 use crate::overlap::overlaps;
 use crate::source::flow_sources::flow_sources;
+use crate::source::ledger::LedgerPaths;
 use crate::source::table_stream::TableOffset;
 use crate::state::{Access, KnownBy, State};
 
@@ -34,7 +34,7 @@ impl Engine {
             None => Vec::new(),
         };
         let mut notices = plan.notices.clone();
-        notices.extend(overlaps(self.graph(), &plan, state.as_ref(), &listings).await?);
+        notices.extend(overlaps(self.graph(), self.root(), &plan, state.as_ref(), &listings).await?);
         let mut backlog = Vec::new();
         for (id, action) in &plan.flows {
             if *action == FlowAction::Run && self.graph().flow(*id).kind != FlowKind::Complete {
@@ -81,7 +81,7 @@ impl Engine {
             };
             match &source.input.source {
                 Source::Files(spec) => {
-                    let files = source_files(&listings.list(spec).await?.files);
+                    let files = LedgerPaths::new(spec, self.root()).write(&listings.list(spec).await?.files);
                     let known_by = if spec.allow_overwrites { KnownBy::PathTimeAndSize } else { KnownBy::Path };
                     let new = match (state, &recorded) {
                         (Some(state), Some(known)) => state.new_files(known.source_id, files, known_by)?,

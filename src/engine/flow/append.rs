@@ -7,7 +7,7 @@ use pipeline::read_files::ReadFiles;
 
 use super::FlowRun;
 use super::batch::{bring_up, plan_and_run};
-use super::inputs::{self, Content, OpenSource, file_entry, source_files};
+use super::inputs::{self, Content, OpenSource};
 use crate::error::Result;
 use crate::source::table_stream::{SliceLimit, TableOffset, next_slice};
 use crate::state::{KnownBy, PlannedInput, SourceFile};
@@ -70,9 +70,9 @@ impl Backlog {
         let source = &sources[index];
         let Some(source_id) = source.source_id.filter(|_| source.is_stream) else { return Ok(None) };
         Ok(match &source.content {
-            Content::Files { spec, listing, .. } => {
+            Content::Files { spec, listing, ledger, .. } => {
                 let known_by = if spec.allow_overwrites { KnownBy::PathTimeAndSize } else { KnownBy::Path };
-                let mut new = run.update.state.new_files(source_id, source_files(listing), known_by)?;
+                let mut new = run.update.state.new_files(source_id, ledger.write(listing), known_by)?;
                 // Oldest first, as they arrived; the path decides among files of one moment.
                 new.sort_by(|a, b| (a.modified_us, &a.path).cmp(&(b.modified_us, &b.path)));
                 Some(Backlog::Files { source_id, spec: spec.clone(), files: new.into() })
@@ -100,7 +100,7 @@ impl Backlog {
                     && (taken.is_empty() || spec.max_bytes_per_trigger.is_none_or(|max| bytes < max))
                     && let Some(file) = files.pop_front()
                 {
-                    bytes += file_entry(&file).size;
+                    bytes += file.size_bytes as u64;
                     taken.push(file);
                 }
                 Ok((!taken.is_empty()).then_some(PlannedInput {

@@ -8,7 +8,7 @@ use pipeline::read_files::SchemaEvolutionMode;
 
 use super::FlowRun;
 use super::batch::{misfit, partitions, plan};
-use super::inputs::{Content, OpenSource, batch_inputs, file_entry};
+use super::inputs::{Content, OpenSource, batch_inputs};
 use crate::columns::{Columns, by_name, grow, output_fields, widen};
 use crate::data_type::from_arrow;
 use crate::error::{Error, Result};
@@ -83,10 +83,10 @@ fn schema(source: &OpenSource) -> Option<&SourceSchema> {
 /// Evolves the schemas in memory. `keeps_types`: only by new fields, whatever the mode.
 async fn grow_sources(sources: &mut [OpenSource], inputs: &[PlannedInput], keeps_types: bool) -> Result<()> {
     for source in sources.iter_mut() {
-        let Content::Files { spec, schema: Some(schema), listing, .. } = &mut source.content else { continue };
+        let Content::Files { spec, schema: Some(schema), listing, ledger, .. } = &mut source.content else { continue };
         let planned = source.source_id.and_then(|id| inputs.iter().find(|input| input.source_id == id));
         let files: Vec<_> = match planned {
-            Some(planned) => planned.files.iter().map(file_entry).collect(),
+            Some(planned) => planned.files.iter().map(|file| ledger.read(file)).collect(),
             None => listing.to_vec(),
         };
         let (mut spec, before) = (spec.as_ref().clone(), schema.clone());

@@ -15,8 +15,9 @@ use crate::reading::StreamBatch;
 use crate::source::external;
 use crate::source::files::{self, FileEntry, ScanCounters, SourceSchema};
 use crate::source::flow_sources::flow_sources;
+use crate::source::ledger::LedgerPaths;
 use crate::source::table_stream::{TableOffset, planned_slice};
-use crate::state::{NewSource, PlannedInput, SourceFile};
+use crate::state::{NewSource, PlannedInput};
 use crate::table::SharedTable;
 
 /// A source of the flow, ready to be read.
@@ -43,6 +44,7 @@ pub(crate) enum Content {
         /// All files that are there, as listed when the update started.
         listing: Arc<[FileEntry]>,
         uses_metadata: bool,
+        ledger: LedgerPaths,
     },
     Table {
         table: SharedTable,
@@ -193,7 +195,8 @@ async fn open_files(
         Some(stored) => Some(SourceSchema::from_json(stored)?),
         None => run.update.listings.schema(spec, &listing).await?,
     };
-    Ok(Content::Files { spec: Arc::new(spec.clone()), schema, listing, uses_metadata: input.uses_metadata })
+    let ledger = LedgerPaths::new(spec, run.update.engine.root());
+    Ok(Content::Files { spec: Arc::new(spec.clone()), schema, listing, uses_metadata: input.uses_metadata, ledger })
 }
 
 async fn open_table(table: SharedTable, options: &TableStream, up_to: Option<i64>) -> Result<Content> {
@@ -232,11 +235,11 @@ async fn record(run: &FlowRun<'_>, source: &mut OpenSource) -> Result<()> {
     )?;
     source.source_id = Some(known.source_id);
     match &mut source.content {
-        Content::Files { schema, spec, listing, .. } => {
+        Content::Files { schema, spec, listing, ledger, .. } => {
             // The first start decides once whether the files that are there count as read.
             if source.is_stream && known.offset.is_none() {
                 if !spec.include_existing_files {
-                    state.add_known_files(known.source_id, &source_files(listing))?;
+                    state.add_known_files(known.source_id, &ledger.write(listing))?;
                 }
                 state.set_source_offset(known.source_id, FILES_STARTED)?;
             }
@@ -292,10 +295,10 @@ pub(crate) async fn batch_inputs(sources: &[OpenSource], planned: &[PlannedInput
     for source in sources {
         let plan = source.source_id.and_then(|id| planned.iter().find(|input| input.source_id == id));
         let provider = match &source.content {
-            Content::Files { spec, schema, listing, uses_metadata } => {
+            Content::Files { spec, schema, listing, uses_metadata, ledger } => {
                 let schema = schema.as_ref().expect("only flows whose sources are known run batches");
                 let files: Arc<[FileEntry]> = match plan {
-                    Some(plan) => plan.files.iter().map(file_entry).collect(),
+                    Some(plan) => plan.files.iter().map(|file| ledger.read(file)).collect(),
                     // A stream that has nothing new in this batch.
                     None if source.is_stream => Arc::new([]),
                     None => listing.clone(),
@@ -338,17 +341,4 @@ pub(crate) async fn batch_inputs(sources: &[OpenSource], planned: &[PlannedInput
     }
     batch.work_bytes += batch.bytes;
     Ok(batch)
-}
-
-/// Files as the ledger keeps them.
-pub(crate) fn source_files(files: &[FileEntry]) -> Vec<SourceFile> {
-    files
-        .iter()
-        .map(|file| SourceFile { path: file.path.clone(), size_bytes: file.size as i64, modified_us: file.modified_us })
-        .collect()
-}
-
-/// A file of the ledger as sources take it.
-pub(crate) fn file_entry(file: &SourceFile) -> FileEntry {
-    FileEntry { path: file.path.clone(), size: file.size_bytes as u64, modified_us: file.modified_us }
 }

@@ -2,7 +2,7 @@
 
 use super::FlowRun;
 use super::batch::{bring_up, plan_and_run};
-use super::inputs::{self, Content, source_files};
+use super::inputs::{self, Content};
 use crate::clock::now_us;
 use crate::error::Result;
 use crate::history::definition_hash;
@@ -41,8 +41,8 @@ pub(crate) async fn run(run: &FlowRun<'_>) -> Result<()> {
     for source in &sources {
         let Some(source_id) = source.source_id else { continue };
         planned.push(match &source.content {
-            Content::Files { listing, .. } => {
-                PlannedInput { source_id, start_offset: None, end_offset: None, files: source_files(listing) }
+            Content::Files { listing, ledger, .. } => {
+                PlannedInput { source_id, start_offset: None, end_offset: None, files: ledger.write(listing) }
             }
             Content::Table { up_to, .. } => {
                 let end = TableOffset { version: up_to + 1, files: 0, is_snapshot: false };

@@ -3,9 +3,11 @@
 //! - [`files`]: `read_files`: which files there are, what columns they have, and their rows
 //! - [`table_stream`]: a Delta table read as a stream: what comes after an offset
 //! - [`external`]: `[[source]]` tables of flowbench.toml
+//! - `ledger`: files as state.db names them
 //! - [`flow_sources`]: what a flow reads, under keys that last
 
 pub mod external;
 pub mod files;
 pub mod flow_sources;
+pub(crate) mod ledger;
 pub mod table_stream;

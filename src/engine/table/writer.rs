@@ -44,7 +44,7 @@ pub struct WriterOptions {
     /// as events are mostly identifiers and times.
     pub dictionary: bool,
     /// Whether `finish` waits until the files would survive a power failure. A killed process loses nothing
-    /// either way. It takes 10 to 30 ms a batch, more than the whole micro-batch may, so it is off by default.
+    /// either way.
     pub sync: bool,
 }
 
@@ -58,7 +58,7 @@ impl Default for WriterOptions {
             open_files: 64,
             compression: Compression::SNAPPY,
             dictionary: false,
-            sync: false,
+            sync: true,
         }
     }
 }

@@ -103,7 +103,9 @@ impl Update {
 
     /// Warns of flows that would append the same files to one table.
     pub(super) async fn warn_of_overlaps(&self) -> Result<()> {
-        for notice in overlaps(self.engine.graph(), &self.plan, Some(&self.state), &self.listings).await? {
+        for notice in
+            overlaps(self.engine.graph(), self.engine.root(), &self.plan, Some(&self.state), &self.listings).await?
+        {
             self.recorder.notice(About::update(), notice.code, notice.message, Some(notice.help));
         }
         Ok(())
