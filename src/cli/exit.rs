@@ -69,8 +69,12 @@ impl Trouble {
             Trouble::Invalid { .. } => Exit::InvalidWorkspace,
             Trouble::Unconfirmed { .. } => Exit::Unconfirmed,
             Trouble::Engine(Error::Canceled) => Exit::Canceled,
-            Trouble::Engine(error) if error.code() == "no-workspace" => Exit::InvalidWorkspace,
-            Trouble::Engine(_) | Trouble::Io { .. } => Exit::Failed,
+            Trouble::Engine(error) => match error.code() {
+                "no-workspace" | "not-utf-8" | "bad-glob" => Exit::InvalidWorkspace,
+                "unknown-dataset" | "unknown-flow" | "filter" => Exit::Usage,
+                _ => Exit::Failed,
+            },
+            Trouble::Io { .. } => Exit::Failed,
         }
     }
 

@@ -85,7 +85,10 @@ pub fn graph(context: &Context, format: GraphFormat) -> Result<Exit, Trouble> {
     let errors = engine.diagnostics().iter().filter(|diagnostic| diagnostic.is_error()).count() as u64;
     if errors > 0 {
         let errors = print::number::counted(errors, "error", "errors");
-        eprintln!("{}: {errors}; see: flowbench validate", context.terminal.err.warning("the graph may be incomplete"));
+        print::say_line(format_args!(
+            "{}: {errors}; see: flowbench validate",
+            context.terminal.err.warning("the graph may be incomplete")
+        ));
     }
     context.answer(Exit::Ok, &value, || match format {
         GraphFormat::Text => print::graph::text(graph, context.terminal.out),
@@ -185,7 +188,7 @@ fn print_rows(context: &Context, rows: &pipeline::report::Rows) -> Result<Exit, 
     let exit = context
         .answer(Exit::Ok, &print::rows::value(rows), || print::rows::rows(rows, terminal.out, terminal.out_width))?;
     if !context.global.json {
-        eprintln!("{}", terminal.err.dim(print::rows::count(rows)));
+        print::say_line(format_args!("{}", terminal.err.dim(print::rows::count(rows))));
     }
     Ok(exit)
 }

@@ -35,7 +35,7 @@ pub fn run(context: &Context, selection: &Selection, dry_run: bool, plan: bool, 
         done = runtime.block_on(update(context, &engine, selection.request(true), &stop, &mut stopped));
     }
     let report = done?;
-    eprint!("{}", print::summary::update(&report, context.terminal.err, context.terminal.err_width));
+    print::say(print::summary::update(&report, context.terminal.err, context.terminal.err_width));
     let exit = match report.state {
         State::Completed => Exit::Ok,
         State::Canceled => Exit::Canceled,
@@ -57,7 +57,7 @@ fn ask(context: &Context, notices: &[Notice]) -> Option<bool> {
         return None;
     }
     for notice in notices {
-        eprint!("{}", print::summary::notice(notice, context.terminal.err));
+        print::say(print::summary::notice(notice, context.terminal.err));
     }
     context.terminal.ask("Go ahead anyway?")
 }
@@ -82,10 +82,12 @@ async fn show_plan(
         return validate::verdict(context, engine, &analysis.diagnostics, context.global.json);
     }
     let terminal = &context.terminal;
-    eprint!(
-        "{}",
-        print::diagnostics::render(&engine.workspace().files, &analysis.diagnostics, terminal.err, terminal.err_width)
-    );
+    print::say(print::diagnostics::render(
+        &engine.workspace().files,
+        &analysis.diagnostics,
+        terminal.err,
+        terminal.err_width,
+    ));
     context.answer(Exit::Ok, &json!(plan), || print::plan::plan(&plan, terminal.out, terminal.out_width))
 }
 
@@ -130,7 +132,7 @@ async fn stop_on_signals(stop: Stop, stopping: UnboundedSender<()>) {
     loop {
         signals.next().await;
         if stop.is_requested() {
-            eprintln!("aborted; the next run goes on from the last batch that was committed");
+            print::say_line(format_args!("aborted; the next run goes on from the last batch that was committed"));
             std::process::exit(Exit::Canceled.code().into());
         }
         stop.request();

@@ -18,7 +18,7 @@ pub fn reset(context: &Context, flows: &[String], is_plan: bool, is_confirmed: b
         if is_plan {
             return context.answer(Exit::Ok, &json!(plan), || print::plan::reset(&plan, style));
         }
-        eprint!("{}", print::plan::reset(&plan, context.terminal.err));
+        print::say(print::plan::reset(&plan, context.terminal.err));
         if context.terminal.ask("Reset?") != Some(true) {
             return Err(Trouble::Unconfirmed {
                 notices: vec![Notice {
@@ -56,7 +56,7 @@ pub fn drop_dataset(context: &Context, dataset: &str, is_confirmed: bool) -> Res
         && context.terminal.can_ask
     {
         for notice in notices {
-            eprint!("{}", print::summary::notice(notice, context.terminal.err));
+            print::say(print::summary::notice(notice, context.terminal.err));
         }
         if context.terminal.ask(&format!("Drop {dataset} and its rows?")) == Some(true) {
             done = drop_once(&runtime, &engine, dataset, true);

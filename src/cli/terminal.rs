@@ -53,7 +53,7 @@ impl Terminal {
         if !self.can_ask {
             return None;
         }
-        eprint!("{question} [y/N] ");
+        super::print::say(format_args!("{question} [y/N] "));
         std::io::stderr().flush().ok()?;
         let mut answer = String::new();
         std::io::stdin().lock().read_line(&mut answer).ok()?;

@@ -37,7 +37,7 @@ pub fn run(context: &Context, is_watching: bool, format: ReportFormat) -> Result
                 if matches!(trouble, Trouble::Io { .. }) {
                     return Err(trouble);
                 }
-                eprint!("{}", super::print_trouble(&trouble, &context.terminal));
+                print::say(super::print_trouble(&trouble, &context.terminal));
             }
             tokio::select! {
                 files = changed.recv() => if files.is_none() { return Ok(Exit::Ok) },
@@ -45,7 +45,10 @@ pub fn run(context: &Context, is_watching: bool, format: ReportFormat) -> Result
             }
             if !is_json {
                 let now = chrono::Utc::now().timestamp_micros();
-                eprintln!("{}", context.terminal.err.dim(format!("── {} ──", print::number::time(now))));
+                print::say_line(format_args!(
+                    "{}",
+                    context.terminal.err.dim(format!("── {} ──", print::number::time(now)))
+                ));
             }
         }
     })
@@ -60,7 +63,7 @@ pub fn verdict(context: &Context, engine: &Engine, found: &[Diagnostic], is_json
         return Ok(exit);
     }
     let terminal = &context.terminal;
-    eprint!("{}", print::diagnostics::render(files, found, terminal.err, terminal.err_width));
+    print::say(print::diagnostics::render(files, found, terminal.err, terminal.err_width));
     let graph = engine.graph();
     let size = format!(
         "{}: {}, {}",
@@ -69,9 +72,9 @@ pub fn verdict(context: &Context, engine: &Engine, found: &[Diagnostic], is_json
         counted(graph.flows.len() as u64, "flow", "flows")
     );
     match (print::diagnostics::summary(found), exit) {
-        (None, _) => eprintln!("{} {size}", terminal.err.good("valid")),
-        (Some(summary), Exit::Ok) => eprintln!("{} {size}; {summary}", terminal.err.good("valid")),
-        (Some(summary), _) => eprintln!("{} {size}; {summary}", terminal.err.error("invalid")),
+        (None, _) => print::say_line(format_args!("{} {size}", terminal.err.good("valid"))),
+        (Some(summary), Exit::Ok) => print::say_line(format_args!("{} {size}; {summary}", terminal.err.good("valid"))),
+        (Some(summary), _) => print::say_line(format_args!("{} {size}; {summary}", terminal.err.error("invalid"))),
     }
     Ok(exit)
 }

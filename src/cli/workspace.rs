@@ -7,6 +7,9 @@ use engine::Engine;
 use super::Context;
 use super::exit::Trouble;
 
+/// Stack of each worker thread; reserved, not taken.
+const STACK_BYTES: usize = 32 << 20;
+
 /// Finds and opens the workspace; its files may have errors.
 pub fn open(context: &Context) -> Result<Engine, Trouble> {
     let root = folder(context.folder.as_deref(), context.global.workspace.as_deref())?;
@@ -19,7 +22,12 @@ pub fn runtime(engine: &Engine) -> Result<tokio::runtime::Runtime, Trouble> {
     if let Some(threads) = engine.settings().limits.threads {
         builder.worker_threads(threads.max(1));
     }
-    builder.enable_all().build().map_err(|source| Trouble::Io { action: "start threads".to_string(), source })
+    // Plans of deeply nested queries and views are walked by recursion.
+    builder
+        .thread_stack_size(STACK_BYTES)
+        .enable_all()
+        .build()
+        .map_err(|source| Trouble::Io { action: "start threads".to_string(), source })
 }
 
 /// The folder that the arguments name, else the nearest upwards that holds a flowbench.toml.

@@ -28,6 +28,9 @@ use crate::source::flow_sources::flow_sources;
 use crate::state::State;
 use crate::stream_rules;
 
+/// The code of a source whose files can't be read.
+pub(crate) const SOURCE_UNREADABLE: &str = "source-unreadable";
+
 /// What the analysis found.
 #[derive(Debug, Default)]
 pub struct Analysis {
@@ -657,7 +660,7 @@ fn merge(target: &Columns, given: &[Field]) -> Result<Columns, Vec<Misfit>> {
 }
 
 fn source_error(input: &ResolvedInput, error: &Error) -> Diagnostic {
-    let mut diagnostic = Diagnostic::error("source-unreadable", input.span, error.to_string());
+    let mut diagnostic = Diagnostic::error(SOURCE_UNREADABLE, input.span, error.to_string());
     diagnostic.help = error.help();
     diagnostic
 }

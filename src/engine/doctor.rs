@@ -21,7 +21,10 @@ impl Engine {
     /// Checks state.db, the tables and how they fit; with `repair` mends what is safe to mend.
     pub async fn doctor(&self, repair: bool) -> Result<DoctorReport> {
         let mut findings = Vec::new();
-        let tables = self.stored_tables(&mut findings)?;
+        let tables = self.stored_tables(repair, &mut findings)?;
+        if repair {
+            self.set_damaged_state_aside(&mut findings)?;
+        }
         if !State::exists(self.storage()) {
             if tables.is_empty() {
                 return Ok(DoctorReport { findings });
@@ -42,7 +45,7 @@ impl Engine {
                     message: error.to_string(),
                     help: error.help().or_else(|| {
                         Some(
-                            "move state.db away and run `flowbench doctor --repair` to rebuild it from the tables"
+                            "put a copy of state.db back, or let `flowbench doctor --repair` rebuild it from the tables"
                                 .into(),
                         )
                     }),
@@ -57,14 +60,42 @@ impl Engine {
         self.leftovers(&state, repair, &mut findings).await?;
         self.older_state(&state, &tables, repair, &mut findings)?;
         self.unknown_tables(&state, &tables, &mut findings)?;
+        self.gone_tables(&state, &tables, &mut findings)?;
         if repair {
             self.remove_orphans(&tables, &mut findings).await?;
         }
         Ok(DoctorReport { findings })
     }
 
+    /// Moves a state.db that SQLite can't read, or that is empty, out of the way, so that a new one is made from
+    /// what the tables tell.
+    fn set_damaged_state_aside(&self, findings: &mut Vec<Finding>) -> Result<()> {
+        let path = self.storage().join(crate::state::FILE_NAME);
+        let Ok(found) = std::fs::metadata(&path) else { return Ok(()) };
+        let is_damaged = match State::open(self.storage(), Access::ReadOnly) {
+            Err(error) => error.code() == "state-damaged" || found.len() == 0,
+            Ok(_) => false,
+        };
+        if !is_damaged || WriterLock::is_held(self.storage()) {
+            return Ok(());
+        }
+        let aside = path.with_extension(format!("db.damaged-{}", now_us()));
+        std::fs::rename(&path, &aside).map_err(|e| Error::io("move aside", &path, e))?;
+        for suffix in ["-wal", "-shm"] {
+            // They belong to the damaged file and mean nothing without it.
+            let _ = std::fs::remove_file(self.storage().join(format!("{}{suffix}", crate::state::FILE_NAME)));
+        }
+        findings.push(Finding {
+            code: "state-damaged".to_string(),
+            message: format!("state.db was damaged; it is kept as {}", aside.display()),
+            help: None,
+            is_mended: true,
+        });
+        Ok(())
+    }
+
     /// Every table below the storage folder; those that can't be read are findings.
-    fn stored_tables(&self, findings: &mut Vec<Finding>) -> Result<Vec<(PathBuf, Table)>> {
+    fn stored_tables(&self, repair: bool, findings: &mut Vec<Finding>) -> Result<Vec<(PathBuf, Table)>> {
         let mut tables = Vec::new();
         let mut open = vec![self.storage().join("tables")];
         while let Some(folder) = open.pop() {
@@ -82,6 +113,17 @@ impl Engine {
                 if !path.join("_delta_log").is_dir() {
                     open.push(path);
                     continue;
+                }
+                if repair
+                    && !WriterLock::is_held(self.storage())
+                    && let Some(version) = Table::remove_empty_tail(&path)?
+                {
+                    findings.push(Finding {
+                        code: "table-log-corrupted".to_string(),
+                        message: format!("`{}`: the empty log entry of version {version} was removed", path.display()),
+                        help: Some("the next run makes that commit again: flowbench run".to_string()),
+                        is_mended: true,
+                    });
                 }
                 match Table::open(&path) {
                     Ok(Some(table)) => {
@@ -102,11 +144,16 @@ impl Engine {
     }
 
     fn check_files_of(&self, table: &Table, findings: &mut Vec<Finding>) -> Result<()> {
-        let missing = table.missing_files()?;
+        let missing = table.missing_files();
         if !missing.is_empty() {
             findings.push(finding(
                 "data-file-missing",
-                format!("table `{}`: {} data files are gone, such as {}", table.name(), missing.len(), missing[0]),
+                format!(
+                    "table `{}`: {} data files are gone or damaged, such as {}",
+                    table.name(),
+                    missing.len(),
+                    missing[0]
+                ),
                 "restore them from a copy, or build the table anew: flowbench run --full-refresh",
             ));
         }
@@ -154,6 +201,21 @@ impl Engine {
                 format!("state.db knows nothing of table `{}` in {}", table.name(), path.display()),
                 "if its dataset is in the files, `flowbench run --full-refresh` of it builds it anew; else remove the folder",
             ));
+        }
+        Ok(())
+    }
+
+    fn gone_tables(&self, state: &State, tables: &[(PathBuf, Table)], findings: &mut Vec<Finding>) -> Result<()> {
+        for dataset in state.datasets()? {
+            let folder = self.storage().join(&dataset.table_path);
+            // One that can't be read is a finding already.
+            if !folder.join("_delta_log").is_dir() && !tables.iter().any(|(path, _)| *path == folder) {
+                findings.push(finding(
+                    "table-gone",
+                    format!("the table of `{}` is gone: {}", dataset.name, folder.display()),
+                    &format!("put the folder back, or build it anew: flowbench run --full-refresh {}", dataset.name),
+                ));
+            }
         }
         Ok(())
     }

@@ -94,12 +94,14 @@ fn globs(sources: &[String]) -> Result<GlobSet> {
 }
 
 fn read(path: &Path) -> Result<String> {
-    std::fs::read_to_string(path).map_err(|e| match e.kind() {
+    let text = std::fs::read_to_string(path).map_err(|e| match e.kind() {
         std::io::ErrorKind::InvalidData => {
             Error::user("not-utf-8", format!("`{}` is not UTF-8 text", path.display()), "save it as UTF-8")
         }
         _ => Error::io("read", path, e),
-    })
+    })?;
+    // Some editors begin a file with a byte order mark, which means nothing in UTF-8.
+    Ok(text.strip_prefix('\u{feff}').map_or(text.clone(), str::to_string))
 }
 
 /// Takes `.` and `..` out of a path without looking at the disk; a relative path starts at `root`.

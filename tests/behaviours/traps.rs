@@ -126,13 +126,13 @@ fn rename_flow_refuses_names_that_are_in_use_or_never_ran() {
     workspace.events(2024, 1);
     workspace.run_ok(&[]);
     let cases = [
-        (["live", "backfill_2024"], "flow-exists", "`live`"),
-        (["nobody", "live"], "unknown-flow", "`nobody`"),
-        (["live", "lvie"], "unknown-flow", "`lvie`"),
+        (["live", "backfill_2024"], 1, "flow-exists", "`live`"),
+        (["nobody", "live"], 2, "unknown-flow", "`nobody`"),
+        (["live", "lvie"], 2, "unknown-flow", "`lvie`"),
     ];
-    for (names, code, part) in cases {
+    for (names, exit, code, part) in cases {
         let outcome = workspace.command(&[&["rename-flow"], &names[..]].concat());
-        assert_eq!((outcome.code, &outcome.error["code"]), (Some(1), &code.into()), "{names:?}: {outcome}");
+        assert_eq!((outcome.code, &outcome.error["code"]), (Some(exit), &code.into()), "{names:?}: {outcome}");
         assert!(outcome.error["message"].as_str().unwrap().contains(part), "{names:?}: {outcome}");
     }
 }

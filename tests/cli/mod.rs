@@ -1,8 +1,10 @@
 //! The command line from outside: exit codes, which stream says what, help.
 //!
+//! - `hostile.rs`: closed streams, moved folders, broken sources
 //! - `usage.rs`: words, workspaces, exit codes
 //! - `starter.rs`: the workspace that `init` makes, from validation to its rows
 
+mod hostile;
 mod starter;
 mod usage;
 

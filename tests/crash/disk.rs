@@ -360,3 +360,46 @@ fn a_commit_of_another_program_in_the_middle_of_a_batch_is_kept() {
     assert!(tables["gold"].contains(&"kind=K1 n=8 total=107".to_string()), "{:?}", tables["gold"]);
     workspace.check_settled();
 }
+
+/// A power failure may leave the newest log entry empty: it is damaged, not a commit without rows.
+#[test]
+fn an_empty_log_entry_is_damage_and_doctor_mends_the_newest() {
+    let workspace = Workspace::fed();
+    workspace.expect(0, &["run"]);
+    let before = workspace.tables();
+    let log = workspace.table("events").join("_delta_log");
+    let entry = |version: i64| log.join(format!("{version:020}.json"));
+    let newest = (0..).take_while(|version| entry(*version).exists()).last().unwrap();
+    std::fs::write(entry(newest), "").unwrap();
+    let said = workspace.expect(1, &["run"]);
+    assert!(said.contains("error[table-log-corrupted]") && said.contains("doctor --repair"), "{said}");
+    workspace.output("", &["doctor", "--repair"]);
+    workspace.expect(0, &["run"]);
+    assert_same(&workspace.tables(), &before, "after the newest entry was empty");
+
+    // One in the middle can't be made again: its version is taken by what came after.
+    std::fs::write(entry(1), "").unwrap();
+    let said = workspace.expect(1, &["run"]);
+    assert!(said.contains("error[table-log-corrupted]"), "{said}");
+    let said = super::said(&workspace.output("", &["doctor", "--repair"]));
+    assert!(said.contains("table-log-corrupted"), "{said}");
+}
+
+/// A state.db that is no database is set aside, and what the tables tell is taken over.
+#[test]
+fn a_damaged_state_is_set_aside_by_doctor() {
+    for junk in
+        ["junk, no database at all, longer than a header of SQLite would be ...............................", ""]
+    {
+        let workspace = Workspace::fed();
+        workspace.expect(0, &["run"]);
+        for file in ["state.db-wal", "state.db-shm"] {
+            let _ = std::fs::remove_file(workspace.storage().join(file));
+        }
+        std::fs::write(workspace.storage().join("state.db"), junk).unwrap();
+        let said = super::said(&workspace.output("", &["doctor", "--repair"]));
+        assert!(said.contains("once flow `backfill` is in table `events`: it is done"), "{said}");
+        workspace.expect(0, &["run", "--full-refresh-all"]);
+        assert_same(&workspace.tables(), &after_first_run(), junk);
+    }
+}

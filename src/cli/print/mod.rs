@@ -1,10 +1,12 @@
-//! Answers as text. Functions here take plain data and return strings; only `json.rs` and `progress.rs` write
+//! Answers as text. Functions here take plain data and return strings; only `say`, `json.rs` and `progress.rs` write
 //! by themselves.
 //!
 //! - `diagnostics.rs`: what is wrong with the files; `json.rs`: the machine-readable output
 //! - `progress.rs`: a running update, `event.rs`: events as lines, `summary.rs`: how the update ended
 //! - `status.rs`, `plan.rs`, `graph.rs`, `describe.rs`, `rows.rs`: one answer each
 //! - `grid.rs`, `number.rs`, `style.rs`: aligned columns, numbers, colours
+
+use std::io::Write;
 
 pub mod style;
 pub mod number;
@@ -19,3 +21,13 @@ pub mod plan;
 pub mod graph;
 pub mod describe;
 pub mod rows;
+
+/// Writes to stderr. If nobody reads it any more, nobody has to be told: what runs goes on.
+pub fn say(text: impl std::fmt::Display) {
+    let _ = write!(std::io::stderr(), "{text}");
+}
+
+/// Writes a line to stderr, as [`say`] does.
+pub fn say_line(text: impl std::fmt::Display) {
+    say(format_args!("{text}\n"));
+}

@@ -78,7 +78,7 @@ impl Progress {
         match &self.screen {
             // The only failure is a closed stderr; nobody is left to tell.
             Some(screen) => _ = screen.println(line),
-            None => eprintln!("{line}"),
+            None => super::say_line(format_args!("{line}")),
         }
     }
 
@@ -122,7 +122,7 @@ impl Progress {
             }
             None if is_line_due => {
                 flow.line_us = time_us;
-                eprintln!("{}  {text}", style.dim(number::time(time_us)));
+                super::say_line(format_args!("{}  {text}", style.dim(number::time(time_us))));
             }
             None => {}
         }

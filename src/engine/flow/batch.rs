@@ -76,7 +76,7 @@ pub(crate) async fn bring_up(run: &FlowRun<'_>, sources: &mut [OpenSource]) -> R
 }
 
 /// The files of a plan changed before they were read: it can never be carried out as it is written down.
-fn input_is_gone(error: &Error) -> bool {
+pub(crate) fn input_is_gone(error: &Error) -> bool {
     matches!(error.code(), "file-changed" | "file-missing")
 }
 

@@ -253,7 +253,7 @@ fn explain(path: &Path, action: &'static str, source: rusqlite::Error) -> Error 
         Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => Error::user(
             "state-damaged",
             format!("cannot {action} `{}`: the file is damaged: {source}", path.display()),
-            "run `flowbench doctor`, which says what can be saved; the tables themselves are not affected",
+            "put a copy back, or run `flowbench doctor --repair`, which rebuilds what the tables tell; the tables are not affected",
         ),
         Some(ErrorCode::DiskFull) => Error::io(action, path, std::io::ErrorKind::StorageFull.into()),
         Some(ErrorCode::ReadOnly) => Error::io(action, path, std::io::ErrorKind::ReadOnlyFilesystem.into()),

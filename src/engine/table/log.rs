@@ -80,7 +80,11 @@ pub fn list(table_dir: &Path) -> Result<Option<Listing>> {
 pub fn read_commit(table_dir: &Path, version: i64) -> Result<Option<Vec<Action>>> {
     let path = commit_path(table_dir, version);
     match fs::read(&path) {
-        Ok(text) => parse_actions(&text).map(Some).map_err(|why| corrupted(&path, why)),
+        // Every commit says something; an entry without a word is what a power failure leaves of one.
+        Ok(text) => match parse_actions(&text).map_err(|why| corrupted(&path, why))? {
+            actions if actions.is_empty() => Err(corrupted(&path, "it is empty".to_string())),
+            actions => Ok(Some(actions)),
+        },
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(Error::io("read", path, error)),
     }
@@ -171,9 +175,23 @@ pub fn corrupted(path: &Path, why: String) -> Error {
     Error::External {
         code: "table-log-corrupted",
         what: format!("the table's log entry `{}` cannot be read: {why}", path.display()),
-        help: "restore the file from a copy; if the table can be rebuilt from its sources, drop it and run again"
+        help: "restore the file from a copy, or see what `flowbench doctor --repair` can do; a table that can be \
+               rebuilt from its sources is built anew after its folder was removed: flowbench run --full-refresh"
             .into(),
     }
+}
+
+/// Removes the newest entry if it is empty: its commit never became readable, and is made again by whoever
+/// planned it. Returns the version; None if the newest entry is not empty.
+pub fn remove_empty_tail(table_dir: &Path) -> Result<Option<i64>> {
+    let Some(newest) = list(table_dir)?.and_then(|listing| listing.newest()) else { return Ok(None) };
+    let path = commit_path(table_dir, newest);
+    let text = fs::read(&path).map_err(|error| Error::io("read", &path, error))?;
+    if newest == 0 || !text.iter().all(u8::is_ascii_whitespace) {
+        return Ok(None);
+    }
+    fs::remove_file(&path).map_err(|error| Error::io("remove", &path, error))?;
+    Ok(Some(newest))
 }
 
 /// Tells one file from another of the same name: inode and time of change, or time and size without inodes.

@@ -110,6 +110,11 @@ impl Table {
         commit::create(dir, metadata, &schema, Vec::new(), "CREATE TABLE")
     }
 
+    /// Mends what a power failure may leave of the newest commit: see `log::remove_empty_tail`.
+    pub fn remove_empty_tail(dir: &Path) -> Result<Option<i64>> {
+        log::remove_empty_tail(dir)
+    }
+
     fn at(dir: PathBuf, state: State) -> Table {
         let name = state
             .metadata
@@ -240,12 +245,14 @@ impl Table {
         self.state.files.values().map(|file| if file.deletion_vector.is_some() { None } else { file.rows() }).sum()
     }
 
-    /// Data files of the current version that are not on disk.
-    pub fn missing_files(&self) -> Result<Vec<String>> {
-        let is_missing = |path: &&String| {
-            action::decode_path(&self.dir, path).is_some_and(|file| matches!(file.try_exists(), Ok(false)))
+    /// Data files of the current version that are not on disk as the log has them: gone, or of another size.
+    pub fn missing_files(&self) -> Vec<String> {
+        let is_missing = |(path, add): &(&String, &Arc<action::Add>)| {
+            let size = u64::try_from(add.size).unwrap_or(0);
+            action::decode_path(&self.dir, path)
+                .is_some_and(|file| std::fs::metadata(file).map_or(true, |found| found.len() != size))
         };
-        Ok(self.state.files.keys().filter(is_missing).cloned().collect())
+        self.state.files.iter().filter(is_missing).map(|(path, _)| path.clone()).collect()
     }
 
     /// A writer of data files for this table; see `DataWriter::new`.

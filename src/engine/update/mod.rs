@@ -26,7 +26,7 @@ use pipeline::graph::{DatasetId, ExternalId, FlowId};
 use pipeline::plan::{History, UpdatePlan, plan_update};
 use pipeline::report::{FlowOutcome, UpdateReport};
 
-use crate::analysis::{Analysis, applied};
+use crate::analysis::{Analysis, SOURCE_UNREADABLE, applied};
 use crate::clock::{iso, now_us};
 use crate::columns::Columns;
 use crate::engine::{Engine, table_path};
@@ -161,7 +161,8 @@ impl Engine {
         let history = state.map_or_else(|| Ok(History::default()), history)?;
         let plan = plan_update(self.graph(), request, &history).map_err(|refusal| Error::Refused { refusal })?;
         let analysis = self.analyse_with(state, listings, &plan.full_refresh, false).await?;
-        match analysis.has_errors() {
+        // A source that can't be read fails the flows that read it, not those that don't.
+        match analysis.diagnostics.iter().any(|found| found.is_error() && found.code != SOURCE_UNREADABLE) {
             true => Err(Error::Invalid { diagnostics: analysis.diagnostics }),
             false => Ok((plan, analysis)),
         }

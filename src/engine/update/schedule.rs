@@ -191,7 +191,12 @@ async fn run_flow(update: &Update, id: FlowId) -> Result<FlowMetrics> {
             Ok(metrics) => return Ok(metrics),
             Err(error) => error,
         };
-        if error.retry() == Retry::Never || tries >= retries || update.stop.is_requested() {
+        // A listing holds for the whole update, so files that changed since are for the next one.
+        if error.retry() == Retry::Never
+            || flow::batch::input_is_gone(&error)
+            || tries >= retries
+            || update.stop.is_requested()
+        {
             return Err(error);
         }
         update.recorder.notice(

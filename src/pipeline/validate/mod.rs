@@ -3,6 +3,7 @@
 //! - `cycle.rs`: datasets that feed themselves
 //! - `stream_or_batch.rs`: which reads may be streams, by the kind of flow and of what is read
 //! - `flow_target.rs`: what a flow may write to
+//! - `view_depth.rs`: how many views may stand on one another
 //! - `view.rs`: names and readers of temporary views
 //! - `table_clauses.rs`: PARTITIONED BY, CLUSTER BY, columns and properties that exclude each other
 //! - `column_type.rs`: types of columns that don't exist
@@ -19,6 +20,7 @@ mod protected_table;
 mod stream_or_batch;
 mod table_clauses;
 mod view;
+mod view_depth;
 
 use crate::diagnostic::Diagnostic;
 use crate::graph::Graph;
@@ -35,6 +37,7 @@ const RULES: &[Rule] = &[
     flow_target::check,
     stream_or_batch::check,
     view::check,
+    view_depth::check,
     table_clauses::check,
     column_type::check,
     protected_table::check,
