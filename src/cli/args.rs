@@ -154,6 +154,7 @@ twice. Once flows are run again by `flowbench run --rerun-once FLOW` instead.
 Example:
   flowbench reset registration_events_raw_incremental --plan")]
     Reset {
+        /// Names of flows; a default flow has its table's name
         #[arg(required = true, value_name = "FLOW")]
         flows: Vec<String>,
         /// Only says what would be read again
@@ -165,7 +166,17 @@ Example:
     },
 
     /// Gives a flow's checkpoint to the flow of another name, after a rename in the files
-    RenameFlow { old: String, new: String },
+    #[command(after_help = "\
+A checkpoint belongs to a flow's name: under a new name a flow would read its source from the start.
+
+Example:
+  flowbench rename-flow registration_events_raw registration_events_raw_incremental")]
+    RenameFlow {
+        /// The name that ran until now, gone from the files
+        old: String,
+        /// The name in the files
+        new: String,
+    },
 
     /// Prints how datasets and flows stand
     Status {
@@ -209,6 +220,7 @@ Examples:
   flowbench show registration_events_raw --where \"year = 2024\" --limit 5
   flowbench show orders --at-version 3 --format csv > orders.csv")]
     Show {
+        /// Name of a dataset or of a source
         dataset: String,
         /// Number of rows; 0 for all
         #[arg(long, short = 'n', value_name = "N", default_value_t = 20)]
@@ -228,6 +240,7 @@ Examples:
         after_help = "Example:\n  flowbench sql \"SELECT year, count(*) FROM registration_events_raw GROUP BY ALL\""
     )]
     Sql {
+        /// A SELECT over datasets and sources
         query: String,
         /// Number of rows; 0 for all
         #[arg(long, short = 'n', value_name = "N", default_value_t = 100)]
@@ -237,7 +250,10 @@ Examples:
     },
 
     /// Prints a dataset's columns, flows, neighbours and versions
-    Describe { dataset: String },
+    Describe {
+        /// Name of a dataset
+        dataset: String,
+    },
 
     /// Lists the SQL functions
     Functions {
@@ -247,6 +263,7 @@ Examples:
 
     /// Removes a dataset that is out of the files from disk
     Drop {
+        /// Name of a dataset that `flowbench status` calls inactive
         dataset: String,
         /// Does it without asking
         #[arg(long, short = 'y')]

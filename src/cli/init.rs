@@ -102,9 +102,11 @@ fn copy_example(folder: &Path, example: &Dir<'_>) -> Result<usize, Trouble> {
             None => file.contents().to_vec(),
         };
         files += 1;
-        match below == Path::new(SETTINGS_FILE) {
-            true => settings = Some(contents),
-            false => write(&folder.join(below), &contents)?,
+        match below.to_str() {
+            Some(SETTINGS_FILE) => settings = Some(contents),
+            // The example's own speaks of the repository around it.
+            Some("README.md") => write(&folder.join(below), copy_readme(example).as_bytes())?,
+            _ => write(&folder.join(below), &contents)?,
         }
     }
     for sample in SAMPLES.dirs() {
@@ -120,6 +122,16 @@ fn copy_example(folder: &Path, example: &Dir<'_>) -> Result<usize, Trouble> {
         write(&folder.join(SETTINGS_FILE), &settings)?;
     }
     Ok(files)
+}
+
+/// What a copy says of itself.
+fn copy_readme(example: &Dir<'_>) -> String {
+    let name = example.path().display();
+    format!(
+        "# {name}\n\nA copy of flowbench's example `{name}`, with its data in `samples/`. The days in the data's paths are\n\
+         its files' times.\n\n    flowbench run\n    flowbench status\n    flowbench graph\n    flowbench run --plan\n\n\
+         Then change something in `transformations/` while `flowbench validate --watch` runs beside it.\n"
+    )
 }
 
 fn files_of<'a>(dir: &'a Dir<'a>) -> Vec<&'a include_dir::File<'a>> {

@@ -54,9 +54,15 @@ impl Context {
 
 /// Parses the arguments and carries the command out. Usage errors and help are printed by clap.
 pub fn main(arguments: impl Iterator<Item = OsString>) -> Exit {
-    let arguments = match Arguments::try_parse_from(arguments) {
+    let words: Vec<OsString> = arguments.collect();
+    let arguments = match Arguments::try_parse_from(&words) {
         Ok(arguments) => arguments,
         Err(error) => {
+            if error.use_stderr() && words.iter().any(|word| word == "--json") {
+                let command = words.get(1).map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
+                let message = error.to_string().lines().next().unwrap_or_default().replace("error: ", "");
+                let _ = print::json::write_trouble(&command, &Trouble::usage(message, "flowbench --help"));
+            }
             // A closed pipe: nobody reads it.
             let _ = error.print();
             return if error.use_stderr() { Exit::Usage } else { Exit::Ok };

@@ -353,6 +353,7 @@ impl<'a> Work<'a> {
         };
         // Who gave a column first, to name both flows of a conflict.
         let mut first: HashMap<String, FlowId> = HashMap::new();
+        let mut told: BTreeSet<(Span, String)> = BTreeSet::new();
         for (flow, fields) in given {
             let Some(fields) = fields else { continue };
             let target = columns.clone().unwrap_or_else(|| Columns::grown(Vec::new()));
@@ -368,8 +369,12 @@ impl<'a> Work<'a> {
                 Err(misfits) => {
                     for misfit in misfits {
                         let is_fixed = stored.is_some();
-                        let diagnostic = self.misfit(dataset, *flow, &misfit, &first, declared.is_some(), is_fixed);
-                        self.analysis.diagnostics.push(diagnostic);
+                        // Flows of one `for_each` stand in one place, and are wrong in one place.
+                        let span = self.engine.graph().flow(*flow).reading.query.span;
+                        if told.insert((span, misfit.to_string())) {
+                            let diagnostic = self.misfit(dataset, *flow, &misfit, &first, declared.is_some(), is_fixed);
+                            self.analysis.diagnostics.push(diagnostic);
+                        }
                     }
                 }
             }
@@ -465,9 +470,11 @@ impl<'a> Work<'a> {
                     true => diagnostic.condition("USER_SPECIFIED_AND_INFERRED_SCHEMA_NOT_COMPATIBLE"),
                     false => diagnostic.condition("CANNOT_MERGE_INCOMPATIBLE_DATA_TYPE"),
                 };
-                let cast = format!(
-                    "write CAST({column} AS {to}) in the query, or give read_files schemaHints => \"{column} {to}\""
-                );
+                let reads_files = graph.all_inputs(&flow.reading).iter().any(|i| matches!(i.source, Source::Files(_)));
+                let mut cast = format!("make it {to} in the query: CAST(… AS {to}) AS {column}");
+                if reads_files {
+                    cast.push_str(&format!(", or give read_files schemaHints => \"{column} {to}\""));
+                }
                 diagnostic.reason(format!("{from} can't be widened to {to}")).help(match is_stored {
                     true => format!("{cast}; or build the table anew: flowbench run --full-refresh {label}"),
                     false => cast,

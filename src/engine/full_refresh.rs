@@ -135,6 +135,11 @@ pub(crate) async fn abandon_unfinished(update: &Update) -> Result<()> {
             ResumeFullRefresh::FinishPromotion => {
                 ("full-refresh-promoted", "failed behind its last commit: the new rows are in force", None)
             }
+            ResumeFullRefresh::Abandon if update.stop.is_requested() => (
+                "full-refresh-abandoned",
+                "was canceled: the old rows stay in force",
+                Some(format!("to begin it again: flowbench run --full-refresh {}", dataset.label)),
+            ),
             ResumeFullRefresh::Abandon => (
                 "full-refresh-abandoned",
                 "did not finish: the old rows stay in force",

@@ -37,9 +37,10 @@ pub fn line(event: &Event, style: Style) -> String {
         }
         _ => {}
     }
-    parts.push(style.level(event.level, one_line(&event.message)));
-    if let Details::BatchProgress { metrics, .. } = &event.details {
-        parts.push(style.dim(metrics_words(metrics)));
+    // The state says it all, unless something went wrong.
+    let is_said = matches!(event.details, Details::FlowProgress { .. } | Details::UpdateProgress { .. });
+    if !is_said || event.error.is_some() {
+        parts.push(style.level(event.level, one_line(&event.message)));
     }
     let mut out = parts.join("  ");
     if let Some(error) = &event.error {
@@ -54,7 +55,9 @@ pub fn line(event: &Event, style: Style) -> String {
 
 /// A line below that says how to fix it.
 pub fn help_line(help: &str, style: Style) -> String {
-    format!("\n  {} {}", style.help("= help:"), one_line(help))
+    // Ways out stand one below the other.
+    let ways: Vec<String> = help.split("; or ").map(one_line).collect();
+    format!("\n  {} {}", style.help("= help:"), ways.join("\n      or: "))
 }
 
 /// `1 204 rows  3 files  12 files left  2 rescued values`: what is not zero.
@@ -106,7 +109,7 @@ mod tests {
             details: Details::FlowProgress { status: State::Running, metrics: FlowMetrics::default() },
         };
         let text = line(&event, Style::plain());
-        assert!(text.ends_with("  flow_progress         orders_live  RUNNING  flow is RUNNING"), "{text}");
+        assert!(text.ends_with("  flow_progress         orders_live  RUNNING"), "{text}");
         event.error = Some(Failure {
             code: "io".to_string(),
             message: "disk\nfull\x1b[1m".to_string(),

@@ -6,7 +6,10 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 use super::style::Style;
 
 /// Between two columns.
-const GAP: usize = 2;
+pub const GAP: usize = 2;
+
+/// Names are cut in the middle where at least this is left of them.
+const NAME_WIDTH_MIN: usize = 10;
 
 /// A column is never cut below this.
 const WIDTH_MIN: usize = 6;
@@ -38,6 +41,11 @@ impl Cell {
             false => text,
         };
         Cell { text, look }
+    }
+
+    /// The cell alone, cut to `width`.
+    pub fn render(&self, style: Style, width: usize) -> String {
+        paint(style, self.look, &cut(&self.text, width))
     }
 
     /// A missing value: NULL, dim.
@@ -208,10 +216,16 @@ fn paint(style: Style, look: Look, text: &str) -> String {
     }
 }
 
-/// Cuts to `width` columns, the last of them `…` if something was cut.
+/// Cuts to `width` columns, with `…` where something was cut: at the end of a text, in the middle of a name,
+/// whose end often tells it from its neighbours.
 pub fn cut(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_string();
+    }
+    let is_name = text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-'));
+    if is_name && width >= NAME_WIDTH_MIN {
+        let tail = width / 2;
+        return format!("{}…{}", &text[..width - 1 - tail], &text[text.len() - tail..]);
     }
     let mut out = String::new();
     let mut used = 0;
@@ -265,5 +279,6 @@ id  amount  text
         }
         assert_eq!(cut("abc", 3), "abc");
         assert_eq!(cut("abcd", 3), "ab…");
+        assert_eq!(cut("events_backfill_2024", 12), "event…l_2024");
     }
 }

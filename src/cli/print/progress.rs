@@ -84,6 +84,10 @@ impl Progress {
 
     /// Takes the flows' lines away; the summary says the same, in full.
     pub fn finish(self) {
+        // Each line first: one that still ticks would be drawn again behind the last clear.
+        for bar in self.flows.values().filter_map(|flow| flow.bar.as_ref()) {
+            bar.finish_and_clear();
+        }
         if let Some(screen) = &self.screen {
             _ = screen.clear();
         }

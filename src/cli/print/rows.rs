@@ -2,13 +2,24 @@
 
 use pipeline::report::Rows;
 use serde_json::{Map, Value, json};
+use unicode_width::UnicodeWidthStr;
 
-use super::grid::{Align, Cell, Grid};
+use super::event::one_line;
+use super::grid::{Align, Cell, GAP, Grid};
 use super::number;
 use super::style::Style;
 
-/// Draws rows: numbers to the right, NULL as a word, one line a row.
+/// Columns of a table are not cut below this; where the terminal has no room for that, each row is a record.
+const READABLE: usize = 14;
+
+/// Draws rows: numbers to the right, NULL as a word, one line a row; in a narrow terminal one line a value.
 pub fn rows(rows: &Rows, style: Style, width: Option<usize>) -> String {
+    if let Some(width) = width
+        && !rows.rows.is_empty()
+        && readable_width(rows) > width
+    {
+        return records(rows, style, width);
+    }
     let mut grid = Grid::with_columns(
         rows.columns
             .iter()
@@ -18,6 +29,33 @@ pub fn rows(rows: &Rows, style: Style, width: Option<usize>) -> String {
         grid.row(row.iter().map(|value| value.as_deref().map_or_else(Cell::null, Cell::from)));
     }
     grid.render(style, width)
+}
+
+/// The width that a table needs if no column is cut below [`READABLE`].
+fn readable_width(rows: &Rows) -> usize {
+    let column = |index: usize| {
+        let values = rows.rows.iter().map(|row| row[index].as_deref().map_or(4, |value| value.width()));
+        let widest = values.chain([rows.columns[index].name.width()]).max().unwrap_or(0);
+        widest.min(READABLE) + GAP
+    };
+    (0..rows.columns.len()).map(column).sum::<usize>().saturating_sub(GAP)
+}
+
+/// One value a line, under the number of its row.
+fn records(rows: &Rows, style: Style, width: usize) -> String {
+    let names = rows.columns.iter().map(|column| column.name.width()).max().unwrap_or(0);
+    let room = width.saturating_sub(names + GAP).max(READABLE);
+    let mut out = String::new();
+    for (index, row) in rows.rows.iter().enumerate() {
+        out.push_str(&style.dim(format!("── row {} ──", index + 1)));
+        out.push('\n');
+        for (column, value) in rows.columns.iter().zip(row) {
+            let cell = value.as_deref().map_or_else(Cell::null, Cell::from);
+            let space = " ".repeat(names - column.name.width() + GAP);
+            out.push_str(&format!("{}{space}{}\n", style.bold(one_line(&column.name)), cell.render(style, room)));
+        }
+    }
+    out
 }
 
 /// `20 rows, there are more` – for stderr, so that it never gets into a file of rows.
@@ -47,6 +85,26 @@ mod tests {
     use pipeline::report::Column;
 
     use super::*;
+
+    #[test]
+    fn a_narrow_terminal_gets_records() {
+        let column = |name: &str| Column {
+            name: name.to_string(),
+            data_type: "STRING".to_string(),
+            is_nullable: true,
+            is_numeric: false,
+            comment: None,
+        };
+        let table = Rows {
+            columns: vec![column("id"), column("long_text"), column("other_text")],
+            rows: vec![vec![Some("1".to_string()), Some("a text of many words".to_string()), None]],
+            is_truncated: false,
+        };
+        assert_eq!(
+            rows(&table, Style::plain(), Some(28)),
+            "── row 1 ──\nid          1\nlong_text   a text of many …\nother_text  NULL\n"
+        );
+    }
 
     #[test]
     fn numbers_are_right_aligned_and_null_is_a_word() {

@@ -72,7 +72,10 @@ fn datasets(datasets: &[DatasetStatus]) -> Grid {
 
 /// Flows with what became of them in their last update.
 pub fn flows(flows: &[FlowStatus]) -> Grid {
-    let mut grid = Grid::new(&["flow", "into", "kind", "state", "last run", ">rows", "error"]);
+    let has_errors = flows.iter().any(|flow| flow.error.is_some());
+    let mut headings = vec!["flow", "into", "kind", "state", "last run", ">rows"];
+    headings.extend(has_errors.then_some("error"));
+    let mut grid = Grid::new(&headings);
     for flow in flows {
         let kind = match (flow.kind, flow.is_done) {
             (pipeline::graph::FlowKind::Once, true) => "1× backfill, done".to_string(),
@@ -81,15 +84,16 @@ pub fn flows(flows: &[FlowStatus]) -> Grid {
         };
         let last_run =
             flow.last_run_us.map_or_else(|| Cell::new("never", Look::Dim), |us| number::date_time(us).into());
-        grid.row([
+        let mut cells = vec![
             flow.name.as_str().into(),
             flow.dataset.as_str().into(),
             kind.into(),
             Cell::state(flow.state),
             last_run,
             if flow.last_run_us.is_some() { number::count(flow.metrics.rows_out).into() } else { "".into() },
-            Cell::new(flow.error.as_deref().unwrap_or(""), Look::Error),
-        ]);
+        ];
+        cells.extend(has_errors.then(|| Cell::new(flow.error.as_deref().unwrap_or(""), Look::Error)));
+        grid.row(cells);
     }
     grid
 }

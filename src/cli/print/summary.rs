@@ -1,4 +1,4 @@
-//! How an update ended: a line per flow, one root cause per failed flow, notices.
+//! How an update ended: a line per flow, one root cause per failed flow. Its notices were said while it ran.
 
 use pipeline::event::{Failure, State};
 use pipeline::plan::Notice;
@@ -47,10 +47,6 @@ pub fn update(report: &UpdateReport, style: Style, width: usize) -> String {
     for (flow, error) in root_causes(&report.flows) {
         out.push('\n');
         out.push_str(&failure(flow, error, style));
-    }
-    for notice in &report.notices {
-        out.push('\n');
-        out.push_str(&self::notice(notice, style));
     }
     let rows: u64 = report.flows.iter().map(|flow| flow.metrics.rows_out).sum();
     out.push_str(&format!(

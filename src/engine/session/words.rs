@@ -33,7 +33,7 @@ type Rule = (Regex, fn(&Captures<'_>) -> Worded);
 static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
     /// What a message looks like, and how its parts are put in Spark's words.
     type Rule = (&'static str, fn(&Captures<'_>) -> Worded);
-    let rules: [Rule; 12] = [
+    let rules: [Rule; 13] = [
         // A signature of ours knows best.
         (r"[Ff]unction '(\w+)' takes other arguments: `([^`]+)`", |found| Worded {
             message: format!("`{}` takes other arguments: `{}`", &found[1], &found[2]),
@@ -52,6 +52,11 @@ static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
             },
             help: Some("cast the arguments; `flowbench functions` shows what each function takes".to_string()),
             place: Some(word(&found[1])),
+        }),
+        (r"[Cc]annot coerce arithmetic expression (.+?) ([-+*/%]) (.+?) to valid types", |found| Worded {
+            message: format!("`{}` can't be computed with {} and {}", &found[2], &found[1], &found[3]),
+            help: Some("cast one of them, such as CAST(… AS BIGINT)".to_string()),
+            place: None,
         }),
         (r#"column "([^"]+)" must appear in the GROUP BY clause"#, |found| {
             let column = last_part(&found[1]);

@@ -59,6 +59,7 @@ pub(super) async fn run_flows(update: &Arc<Update>) -> Result<Vec<FlowOutcome>> 
                 if let Some(failed) = before
                     .iter()
                     .find(|id| states.get(id).is_some_and(|state| state.is_final() && !state.lets_readers_start()))
+                    && !update.stop.is_requested()
                 {
                     let why = Error::user(
                         "upstream-failed",

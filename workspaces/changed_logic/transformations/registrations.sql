@@ -1,7 +1,8 @@
 -- Raw rows are kept, without a rule in them.
 CREATE OR REFRESH STREAMING TABLE registrations_raw
 TBLPROPERTIES ('pipelines.reset.allowed' = 'false')
-AS SELECT * FROM STREAM read_files('/Volumes/gc/demo/apps_raw/event_registration', format => 'json');
+AS SELECT * FROM STREAM read_files('/Volumes/gc/demo/apps_raw/event_registration',
+  format => 'json', schemaHints => 'amount_cents BIGINT');
 
 -- The rule is here.
 CREATE OR REFRESH STREAMING TABLE registrations
