@@ -166,8 +166,16 @@ impl Engine {
 /// The folder of a table below the storage folder: `tables/<schema>/<table>`, in lower case, so that two
 /// spellings of a name are one table on every file system.
 pub(crate) fn table_path(name: &DatasetName) -> String {
+    // Other characters are written as in URLs, so that two names are never one folder, and none leads out.
     let part = |text: &str| -> String {
-        text.to_lowercase().chars().map(|c| if c.is_alphanumeric() || c == '_' || c == '-' { c } else { '_' }).collect()
+        let mut part = String::new();
+        for c in text.to_lowercase().chars() {
+            match c.is_alphanumeric() || c == '_' || c == '-' {
+                true => part.push(c),
+                false => part.extend(c.to_string().bytes().map(|byte| format!("%{byte:02X}"))),
+            }
+        }
+        part
     };
     match &name.catalog {
         Some(catalog) => format!("tables/{}/{}/{}", part(catalog), part(&name.schema), part(&name.table)),

@@ -106,3 +106,37 @@ fn files_that_are_no_text_make_an_invalid_workspace() {
     assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
     assert!(stderr(&output).contains("error[not-utf-8]"), "{}", stderr(&output));
 }
+
+#[test]
+fn odd_names_are_folders_of_their_own_inside_the_storage() {
+    let names = ["a b", "a_b", "a.b", "a/b", "..", "../../out", "ä b"];
+    let sql: Vec<String> = names
+        .iter()
+        .enumerate()
+        .map(|(n, name)| format!("CREATE MATERIALIZED VIEW `{name}` AS SELECT {n} AS n;"))
+        .collect();
+    let workspace = TestWorkspace::new(&sql.join("\n"));
+    workspace.run_ok(&[]);
+    for (n, name) in names.iter().enumerate() {
+        assert_eq!(workspace.rows(&format!("SELECT n FROM `{name}`")), [n.to_string()], "{name}");
+    }
+    let folders = std::fs::read_dir(workspace.path(".flowbench/tables/default")).unwrap().count();
+    assert_eq!(folders, names.len());
+    let mut beside: Vec<String> = std::fs::read_dir(workspace.path(".flowbench/tables"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+        .collect();
+    beside.sort();
+    assert_eq!(beside, ["default"]);
+}
+
+#[test]
+fn csv_of_another_encoding_is_rescued_and_counted() {
+    let workspace = TestWorkspace::new(
+        "CREATE OR REFRESH STREAMING TABLE raw AS SELECT * FROM STREAM read_files('data', format => 'csv', header => true);",
+    );
+    workspace.write("data/a.csv", b"id,name\n1,J\xfcrgen\n2,Ann\n");
+    let outcome = workspace.run_ok(&[]);
+    assert_eq!(outcome.flow("raw")["metrics"]["rescued_values"], 1, "{outcome}");
+    assert_eq!(workspace.rows("SELECT id, name FROM raw WHERE name IS NULL"), ["1|null"]);
+}

@@ -29,6 +29,9 @@ pub struct Progress {
 
 struct Flow {
     state: State,
+    /// What its committed batches add up to.
+    committed: FlowMetrics,
+    /// What is shown: with the batch in progress.
     metrics: FlowMetrics,
     /// Event time of its first start and of its last line.
     started_us: i64,
@@ -51,9 +54,7 @@ impl Progress {
                 let before = self.flows.get(name).map(|flow| flow.state);
                 let flow = self.flow(name, event.time_us);
                 flow.state = *status;
-                if metrics.batches > 0 {
-                    flow.metrics = *metrics;
-                }
+                flow.metrics = *metrics;
                 if *status == State::Running && before != Some(State::Running) {
                     flow.started_us = event.time_us;
                 }
@@ -62,7 +63,12 @@ impl Progress {
             }
             (Details::BatchProgress { metrics, .. }, Some(name)) => {
                 let flow = self.flow(name, event.time_us);
-                add(&mut flow.metrics, metrics);
+                add(&mut flow.committed, metrics);
+                flow.metrics = FlowMetrics {
+                    backlog: flow.metrics.backlog,
+                    backlog_bytes: flow.metrics.backlog_bytes,
+                    ..flow.committed
+                };
                 let is_due = event.time_us - flow.line_us >= LINE_PAUSE_US;
                 self.show(name, event.time_us, is_due);
             }
@@ -104,6 +110,7 @@ impl Progress {
             });
             Flow {
                 state: State::Queued,
+                committed: FlowMetrics::default(),
                 metrics: FlowMetrics::default(),
                 started_us: time_us,
                 line_us: i64::MIN / 2,
@@ -135,10 +142,13 @@ impl Progress {
 
 fn text(name: &str, width: usize, flow: &Flow, time_us: i64, style: Style) -> String {
     let mut text = format!("{:<width$}  {}", one_line(name), style.state(flow.state, STATE_WIDTH));
-    if flow.metrics.batches > 0 {
-        let metrics = &flow.metrics;
+    let metrics = &flow.metrics;
+    if metrics.batches + metrics.rows_out + metrics.backlog > 0 {
         let elapsed_ms = u64::try_from((time_us - flow.started_us) / 1_000).unwrap_or(0);
-        let batches = number::counted(metrics.batches, "batch", "batches");
+        let batches = match metrics.batches {
+            0 => String::new(),
+            batches => number::counted(batches, "batch", "batches"),
+        };
         let rate =
             if flow.state == State::Running { number::rate(metrics.rows_out, elapsed_ms) } else { String::new() };
         for part in [batches, rate, metrics_words(metrics)].iter().filter(|part| !part.is_empty()) {

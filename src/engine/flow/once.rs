@@ -51,5 +51,9 @@ pub(crate) async fn run(run: &FlowRun<'_>) -> Result<()> {
             Content::Nothing => continue,
         });
     }
-    plan_and_run(run, &mut sources, batch, &planned).await
+    let files: Vec<_> = planned.iter().flat_map(|input| &input.files).collect();
+    run.live.set_backlog(files.len() as u64, files.iter().map(|file| file.size_bytes as u64).sum());
+    plan_and_run(run, &mut sources, batch, &planned).await?;
+    run.live.set_backlog(0, 0);
+    Ok(())
 }

@@ -38,6 +38,9 @@ impl State {
         let Some(listing) = log::list(table_dir)? else { return Ok(None) };
         let newest = listing.newest().expect("a listing has a version");
         let target = version.unwrap_or(newest);
+        if target > newest || target < 0 {
+            return Err(missing_version(table_dir, target));
+        }
         let checkpoint = listing.checkpoints.range(..=target).next_back();
         let mut replay = Replay::default();
         let mut next = 0;
@@ -103,12 +106,16 @@ impl State {
 
 /// The log doesn't hold a version that is needed.
 pub fn missing_version(table_dir: &Path, version: i64) -> Error {
+    let newest = log::list(table_dir).ok().flatten().and_then(|listing| listing.newest());
     Error::User {
         code: "table-version-missing",
         what: format!("version {version} is not in the log of the table at `{}`", table_dir.display()),
-        help: "the log was cleaned up, or that version was never written; read from a newer version, or reset the \
-               checkpoint of the flow that reads it"
-            .into(),
+        help: match newest.filter(|newest| version < 0 || version > *newest) {
+            Some(newest) => format!("the newest version is {newest}; `flowbench describe` lists the versions"),
+            None => "the log was cleaned up before it; read from a newer version, or reset the checkpoint of the flow \
+                     that reads it"
+                .into(),
+        },
     }
 }
 

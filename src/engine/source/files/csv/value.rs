@@ -164,8 +164,8 @@ impl Column {
     pub fn append(&mut self, text: &[u8], values: &Values) -> bool {
         match self {
             Column::String(builder) => {
-                builder.append_value(String::from_utf8_lossy(text));
-                return true;
+                // Bytes of another encoding are no text; replaced by U+FFFD they would be lost without a word.
+                return append(std::str::from_utf8(text).ok(), |value| builder.append_option(value));
             }
             Column::Binary(builder) => {
                 builder.append_value(text);
