@@ -32,7 +32,7 @@ pub struct Engine {
 struct Inner {
     root: PathBuf,
     storage: PathBuf,
-    pipeline: Pipeline,
+    pipeline: Arc<Pipeline>,
     /// Made at first use: printing a status needs no query engine.
     session: OnceLock<SessionContext>,
     tables: Tables,
@@ -46,10 +46,18 @@ impl Engine {
     pub fn open(root: &Path, overrides: &[(String, String)]) -> Result<Engine> {
         let root = std::path::absolute(root).map_err(|e| Error::io("find", root, e))?;
         let workspace = open_workspace(&root, overrides)?;
-        let pipeline = load(workspace);
+        let pipeline = Arc::new(load(workspace));
         let storage = absolute(&root, &pipeline.settings.storage);
         let inner = Inner { root, storage, pipeline, session: OnceLock::new(), tables: Tables::default() };
         Ok(Engine { inner: Arc::new(inner) })
+    }
+
+    /// Reads the workspace's files again.
+    ///
+    /// # Errors
+    /// As [`Engine::open`].
+    pub fn reload(&self) -> Result<Engine> {
+        Engine::open(self.root(), &self.workspace().overrides)
     }
 
     /// The workspace folder, absolute.
@@ -70,6 +78,11 @@ impl Engine {
     /// flowbench.toml.
     pub fn settings(&self) -> &Settings {
         &self.inner.pipeline.settings
+    }
+
+    /// Files, settings and graph as one value.
+    pub fn pipeline(&self) -> Arc<Pipeline> {
+        self.inner.pipeline.clone()
     }
 
     /// Datasets and flows.

@@ -38,8 +38,10 @@ mod overlap;
 pub mod update;
 mod status;
 pub mod preview;
+mod cursor;
 mod reset;
 mod doctor;
+pub mod serve;
 
 pub use analysis::Analysis;
 pub use engine::{Engine, list_functions};

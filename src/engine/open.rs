@@ -20,6 +20,19 @@ pub fn find_workspace(start: &Path) -> Option<PathBuf> {
     start.ancestors().find(|folder| folder.join(SETTINGS_FILE).is_file()).map(Path::to_path_buf)
 }
 
+/// Names the files that look like definitions, from the folder alone and whatever flowbench.toml says: relative
+/// to `root`, sorted. What can't be listed is left out.
+pub fn definition_paths(root: &Path) -> Vec<String> {
+    let mut paths = Vec::new();
+    // Opening tells what is wrong with the folder.
+    let _ = collect(root, &root.join(".flowbench"), &mut Vec::new(), &mut paths);
+    if root.join(SETTINGS_FILE).is_file() {
+        paths.push(SETTINGS_FILE.to_string());
+    }
+    paths.sort();
+    paths
+}
+
 /// Reads flowbench.toml and the definition files that its `sources` match.
 ///
 /// # Errors

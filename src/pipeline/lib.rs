@@ -27,3 +27,4 @@ pub mod command;
 pub mod event;
 pub mod plan;
 pub mod report;
+pub mod answer;
