@@ -1,1 +1,3 @@
 //! The workbench's screens.
+
+pub mod widget;
