@@ -33,6 +33,14 @@ pub fn definition_paths(root: &Path) -> Vec<String> {
     paths
 }
 
+/// The storage folder of a workspace, from its flowbench.toml alone.
+pub fn storage_folder(root: &Path, overrides: &[(String, String)]) -> PathBuf {
+    let text = std::fs::read_to_string(root.join(SETTINGS_FILE)).unwrap_or_default();
+    let files = vec![SourceFile { path: SETTINGS_FILE.to_string(), text }];
+    let (settings, _) = settings(&Workspace { folder_name: String::new(), files, overrides: overrides.to_vec() });
+    absolute(root, &settings.storage)
+}
+
 /// Reads flowbench.toml and the definition files that its `sources` match.
 ///
 /// # Errors

@@ -49,14 +49,48 @@ impl<F: Fn(Answer) -> bool + Clone + Send + Sync + 'static> Answers for F {
     }
 }
 
-/// Serves the workspace folder `root` until `commands` ends. An update that runs then is stopped at its next
-/// batch boundary and waited for.
-pub async fn serve(
+/// Stack of each worker thread; reserved, not taken. Plans of deeply nested queries and views are walked by
+/// recursion.
+const STACK_BYTES: usize = 32 << 20;
+
+/// The threads that a workspace's limits allow; without a workspace, as many as there are cores.
+///
+/// # Errors
+/// The system gives no threads.
+pub fn runtime(engine: Option<&Engine>) -> std::io::Result<tokio::runtime::Runtime> {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    if let Some(threads) = engine.and_then(|engine| engine.settings().limits.threads) {
+        builder.worker_threads(threads.max(1));
+    }
+    builder.thread_stack_size(STACK_BYTES).enable_all().build()
+}
+
+/// Serves the workspace folder `root` until `commands` ends, on the calling thread and threads of its own. An update
+/// that runs then is stopped at its next batch boundary and waited for.
+///
+/// # Errors
+/// The system gives no threads.
+pub fn serve(
     root: PathBuf,
     overrides: Vec<(String, String)>,
+    commands: UnboundedReceiver<Command>,
+    answers: impl Answers,
+) -> std::io::Result<()> {
+    answers.tell(Answer::Files { folder: root.display().to_string(), paths: definition_paths(&root) });
+    let engine = Engine::open(&root, &overrides);
+    let runtime = runtime(engine.as_ref().ok())?;
+    runtime.block_on(loop_until_end(root, overrides, engine, commands, answers));
+    Ok(())
+}
+
+async fn loop_until_end(
+    root: PathBuf,
+    overrides: Vec<(String, String)>,
+    engine: Result<Engine, Error>,
     mut commands: UnboundedReceiver<Command>,
     answers: impl Answers,
 ) {
+    let started = Instant::now();
     let (done, mut finished) = unbounded_channel();
     let mut serving = Serving {
         root,
@@ -73,8 +107,7 @@ pub async fn serve(
         status: StatusDue::default(),
         rows: Arc::default(),
     };
-    serving.answers.tell(serving.files());
-    serving.read(Instant::now());
+    serving.take(engine, started);
     let mut look = tokio::time::interval(LOOK_PAUSE);
     look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
@@ -152,7 +185,7 @@ impl<A: Answers> Serving<A> {
         Answer::Files { folder: self.root.display().to_string(), paths: definition_paths(&self.root) }
     }
 
-    /// Reads the files again, tells what they say, and begins to analyse them.
+    /// Reads the files again.
     fn read(&mut self, since: Instant) {
         if let Some(analysis) = self.analysis.take() {
             analysis.abort();
@@ -161,6 +194,11 @@ impl<A: Answers> Serving<A> {
             Some(engine) => engine.reload(),
             None => Engine::open(&self.root, &self.overrides),
         };
+        self.take(read, since);
+    }
+
+    /// Tells what the files say, and begins to analyse them.
+    fn take(&mut self, read: Result<Engine, Error>, since: Instant) {
         let engine = match read {
             Ok(engine) => engine,
             Err(error) => {

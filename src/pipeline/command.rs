@@ -22,6 +22,32 @@ pub struct UpdateRequest {
     pub cause: Cause,
 }
 
+impl UpdateRequest {
+    /// The request in words: `refresh all`.
+    pub fn words(&self) -> String {
+        let mut words = Vec::new();
+        let mut list = |what: &str, names: &[String]| {
+            if !names.is_empty() {
+                words.push(format!("{what} {}", names.join(", ")));
+            }
+        };
+        list("refresh", &self.refresh);
+        list("full refresh", &self.full_refresh);
+        list("flow", &self.flows);
+        list("rerun", &self.rerun_once);
+        if self.full_refresh_all {
+            words.push("full refresh of all".to_string());
+        }
+        if self.refresh_failed {
+            words.push("refresh failed".to_string());
+        }
+        match words.is_empty() {
+            true => "refresh all".to_string(),
+            false => words.join("; "),
+        }
+    }
+}
+
 /// Why an update runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]

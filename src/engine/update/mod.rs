@@ -132,7 +132,7 @@ impl Engine {
         recorder.report(
             Level::Info,
             About::update(),
-            format!("update {number}: {}", describe(&request)),
+            format!("update {number}: {}", request.words()),
             Details::CreateUpdate { request: request.clone() },
         );
         let outcome = self.run_planned(plan, analysis, &state, &recorder, &stop, listings).await;
@@ -263,29 +263,5 @@ fn change_text(dataset: &str, change: &Change) -> String {
             format!("`{dataset}`: new columns {}", names.join(", "))
         }
         Change::NeedsFullRefresh { reason } | Change::Refused { reason, .. } => format!("`{dataset}`: {reason}"),
-    }
-}
-
-/// The request in words.
-pub(crate) fn describe(request: &UpdateRequest) -> String {
-    let mut words = Vec::new();
-    let mut list = |what: &str, names: &[String]| {
-        if !names.is_empty() {
-            words.push(format!("{what} {}", names.join(", ")));
-        }
-    };
-    list("refresh", &request.refresh);
-    list("full refresh", &request.full_refresh);
-    list("flow", &request.flows);
-    list("rerun", &request.rerun_once);
-    if request.full_refresh_all {
-        words.push("full refresh of all".to_string());
-    }
-    if request.refresh_failed {
-        words.push("refresh failed".to_string());
-    }
-    match words.is_empty() {
-        true => "refresh all".to_string(),
-        false => words.join("; "),
     }
 }
