@@ -32,6 +32,10 @@ pub(super) struct Ends<'a> {
 pub(super) struct Net {
     pub entries: BTreeSet<i32>,
     pub exits: BTreeSet<i32>,
+    /// Whether all that comes in leads to one vertex and nowhere else, so that others may join on the way there.
+    is_for_one: bool,
+    /// The row at which a line from the left enters the net and goes on to the right: the net is all above or below.
+    turn: Option<i32>,
 }
 
 impl Net {
@@ -114,7 +118,11 @@ impl Routing {
         for (to, sources) in read {
             let links: Vec<(usize, usize)> =
                 sources.iter().filter(|from| ends.links[**from].len() == 1).map(|from| (*from, to)).collect();
+            let first = self.nets.len();
             self.connect(&links, row(to), |link| row(link.0), ends);
+            for net in &mut self.nets[first..] {
+                (net.is_for_one, net.turn) = (true, None);
+            }
         }
     }
 
@@ -128,7 +136,8 @@ impl Routing {
                 std::cmp::Ordering::Greater => below.push(*link),
             }
         }
-        if straight.is_empty() {
+        let turn = (!straight.is_empty()).then_some(row);
+        if turn.is_none() {
             above.append(&mut below);
         }
         for link in straight {
@@ -139,6 +148,7 @@ impl Routing {
                 continue;
             }
             let net = self.add_net();
+            self.nets[net].turn = turn;
             for link in side {
                 self.enter(net, ends.row[link.0]);
                 self.reach(net, ends.row[link.1]);
@@ -166,6 +176,7 @@ impl Routing {
             self.reach(spread, exit);
         }
         self.nets[gather].exits.insert(row);
+        self.nets[spread].turn = Some(row);
         self.enter(spread, row);
         self.rules.push((gather, spread));
         for from in sources {
@@ -244,16 +255,38 @@ impl Routing {
     /// Moves the exit of `net` at `row` to the row `free`, where the net `last` takes it on to `row`.
     fn leave_at(&mut self, net: usize, row: i32, free: i32, last: usize) {
         self.nets[net].exits.remove(&row);
-        self.nets[net].exits.insert(free);
-        self.nets[last].entries.insert(free);
         self.reached.entry(row).or_default().retain(|other| *other != net);
+        let leaving = self.on_the_side_of(net, free);
+        self.nets[leaving].exits.insert(free);
+        self.nets[last].entries.insert(free);
+        self.nets[last].is_for_one = true;
         self.reach(last, row);
-        self.rules.push((net, last));
+        self.rules.push((leaving, last));
         for (link, (nets, rows)) in &mut self.ways {
             if nets.last() == Some(&net) && self.target_row[&link.1] == row {
-                nets.push(last);
+                nets.pop();
+                nets.extend([leaving, last]);
                 rows.push(free);
             }
+        }
+    }
+
+    /// Returns `net` if it may go to `row`, else a new one that begins where it turns.
+    fn on_the_side_of(&mut self, net: usize, row: i32) -> usize {
+        let (first, last) = self.nets[net].span();
+        match self.nets[net].turn {
+            Some(turn)
+                if (turn == first && row < turn && last > turn) || (turn == last && row > turn && first < turn) =>
+            {
+                let other = self.add_net();
+                self.nets[other].turn = Some(turn);
+                self.enter(other, turn);
+                let before = self.rules.iter().filter(|(_, right)| *right == net);
+                let before: Vec<(usize, usize)> = before.map(|(left, _)| (*left, other)).collect();
+                self.rules.extend(before);
+                other
+            }
+            _ => net,
         }
     }
 
@@ -273,13 +306,21 @@ impl Routing {
             let to = between.get(index).copied().unwrap_or(last);
             joints.push((lanes[*net], from));
             joints.push((lanes[*net], to));
+            if let Some(next) = nets.get(index + 1) {
+                let entered = self.entered.get(&to).into_iter().flatten();
+                let between =
+                    entered.map(|net| lanes[*net]).filter(|lane| (lanes[*net] + 1..lanes[*next]).contains(lane));
+                let mut between: Vec<Joint> = between.map(|lane| (lane, to)).collect();
+                between.sort_unstable();
+                joints.append(&mut between);
+            }
         }
         // Nets that lead to the same vertex, and only to it.
         let on_the_way = joints.len();
         for &net in self.reached.get(&last).into_iter().flatten() {
             let (top, bottom) = self.nets[net].span();
             let has_room = top == last || bottom == last;
-            if last_lane.is_none_or(|lane| lane < lanes[net]) && self.nets[net].exits.len() == 1 && has_room {
+            if last_lane.is_none_or(|lane| lane < lanes[net]) && self.nets[net].is_for_one && has_room {
                 joints.push((lanes[net], last));
             }
         }

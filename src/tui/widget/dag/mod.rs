@@ -43,3 +43,5 @@ pub use stub::{Side, Stub, StubKind};
 
 #[cfg(test)]
 mod cases;
+#[cfg(test)]
+mod properties;

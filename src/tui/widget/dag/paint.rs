@@ -114,11 +114,8 @@ pub fn paint<'a>(
     }
     for &node in rows.clone().flat_map(|y| layout.row(y)) {
         let place = layout.place(node);
-        if !window.columns().contains(&place.x) && !window.columns().contains(&(place.x + u32::from(place.width))) {
-            let is_across = place.x < window.columns().start && place.x + u32::from(place.width) > window.columns().end;
-            if !is_across {
-                continue;
-            }
+        if place.x >= window.columns().end || place.x + u32::from(place.width) <= window.columns().start {
+            continue;
         }
         let mut line = text(node, place.width);
         if highlight.selected == Some(node) {
