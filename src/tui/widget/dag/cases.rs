@@ -6,6 +6,7 @@
 //! node a ◇ orders              key and text; a node without this line has its key as text
 //! column gold 3                the leftmost column of a node
 //! a b -> c                     edges from a and from b to c; `~>` recomputed, `..>` order only
+//! + c -> d                     added after the first layout: what was there should stay in its rows
 //! ----
 //! ```
 //! `UPDATE=1` rewrites the drawings.
@@ -68,11 +69,11 @@ impl Case {
                             Some((at, style))
                         })
                         .unwrap_or_else(|| panic!("not a line of a graph: {line}"));
-                    for from in &words[..at] {
-                        for to in &words[at + 1..] {
-                            let (from, to) = (case.node(from, &mut index), case.node(to, &mut index));
-                            case.graph.edges.push(Edge { from, to, style });
-                        }
+                    let mut nodes =
+                        |words: &[&str]| -> Vec<usize> { words.iter().map(|key| case.node(key, &mut index)).collect() };
+                    let (sources, targets) = (nodes(&words[..at]), nodes(&words[at + 1..]));
+                    for from in sources {
+                        case.graph.edges.extend(targets.iter().map(|&to| Edge { from, to, style }));
                     }
                 }
             }
@@ -133,6 +134,16 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("widget/dag/cases")
 }
 
+/// Draws a case; what is added is laid out on from the rest.
+fn draw_in_steps(input: &str) -> String {
+    let first: Vec<&str> = input.lines().filter(|line| !line.starts_with("+ ")).collect();
+    let all: Vec<&str> = input.lines().map(|line| line.strip_prefix("+ ").unwrap_or(line)).collect();
+    let first_layout = Case::parse(&first.join("\n")).layout();
+    let case = Case::parse(&all.join("\n"));
+    let previous = (first.len() < all.len()).then_some(&first_layout);
+    case.draw(&layout(&case.graph, previous, &case.limits))
+}
+
 #[test]
 fn graphs_are_drawn_as_their_files_say() {
     let mut paths: Vec<PathBuf> =
@@ -143,8 +154,7 @@ fn graphs_are_drawn_as_their_files_say() {
     for path in paths {
         let text = std::fs::read_to_string(&path).expect("a case is text");
         let (input, expected) = text.split_once("----\n").unwrap_or((&text, ""));
-        let case = Case::parse(input);
-        let drawn = case.draw(&case.layout());
+        let drawn = draw_in_steps(input);
         if drawn != expected {
             if std::env::var_os("UPDATE").is_some() {
                 std::fs::write(&path, format!("{input}----\n{drawn}")).expect("a case is written");

@@ -28,6 +28,13 @@ pub(super) struct Ends<'a> {
     pub links: &'a [Vec<usize>],
 }
 
+/// Links are sorted by target, so that those to one vertex are neighbours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Link {
+    pub to: usize,
+    pub from: usize,
+}
+
 #[derive(Debug, Default, Clone)]
 pub(super) struct Net {
     pub entries: BTreeSet<i32>,
@@ -52,16 +59,22 @@ pub(super) type Joint = (usize, i32);
 pub(super) struct Channel {
     pub lane_count: usize,
     /// For each link, where it touches lanes, from left to right.
-    pub joints: HashMap<(usize, usize), Vec<Joint>>,
+    pub joints: HashMap<Link, Vec<Joint>>,
     /// Rows after which a free row would have made a detour short.
     pub wanted_rows: Vec<i32>,
+}
+
+/// The nets of a link from left to right, and the rows between them: one fewer. None if it is straight.
+#[derive(Debug, Default, Clone)]
+struct Way {
+    nets: Vec<usize>,
+    rows: Vec<i32>,
 }
 
 #[derive(Default)]
 struct Routing {
     nets: Vec<Net>,
-    /// For each link, its nets, with the rows between them: one fewer.
-    ways: BTreeMap<(usize, usize), (Vec<usize>, Vec<i32>)>,
+    ways: BTreeMap<Link, Way>,
     /// By row: nets that the line from the vertex on the left enters, and nets that lead to the vertex on the right.
     entered: BTreeMap<i32, Vec<usize>>,
     reached: BTreeMap<i32, Vec<usize>>,
@@ -69,8 +82,8 @@ struct Routing {
     rules: Vec<(usize, usize)>,
     /// Rows in use.
     used: BTreeSet<i32>,
-    /// The row of each vertex on the right.
-    target_row: HashMap<usize, i32>,
+    /// The vertex on the right of each row.
+    target: HashMap<i32, usize>,
     wanted_rows: Vec<i32>,
 }
 
@@ -102,7 +115,7 @@ impl Routing {
             same_readers.entry(readers.clone()).or_default().push(from);
             for to in readers {
                 self.used.insert(row(*to));
-                self.target_row.insert(*to, row(*to));
+                self.target.insert(row(*to), *to);
                 read.entry(*to).or_default().push(from);
             }
         }
@@ -111,15 +124,15 @@ impl Routing {
                 continue;
             }
             for from in sources {
-                let links: Vec<(usize, usize)> = readers.iter().map(|to| (from, *to)).collect();
-                self.connect(&links, row(from), |link| row(link.1), ends);
+                let links: Vec<Link> = readers.iter().map(|&to| Link { to, from }).collect();
+                self.connect(&links, row(from), |link| row(link.to), ends);
             }
         }
         for (to, sources) in read {
-            let links: Vec<(usize, usize)> =
-                sources.iter().filter(|from| ends.links[**from].len() == 1).map(|from| (*from, to)).collect();
+            let only = sources.iter().filter(|from| ends.links[**from].len() == 1);
+            let links: Vec<Link> = only.map(|&from| Link { to, from }).collect();
             let first = self.nets.len();
-            self.connect(&links, row(to), |link| row(link.0), ends);
+            self.connect(&links, row(to), |link| row(link.from), ends);
             for net in &mut self.nets[first..] {
                 (net.is_for_one, net.turn) = (true, None);
             }
@@ -127,7 +140,7 @@ impl Routing {
     }
 
     /// Connects links that have the vertex on `row` in common, by one net or by one to either side.
-    fn connect(&mut self, links: &[(usize, usize)], row: i32, other: impl Fn(&(usize, usize)) -> i32, ends: &Ends) {
+    fn connect(&mut self, links: &[Link], row: i32, other: impl Fn(&Link) -> i32, ends: &Ends) {
         let (mut above, mut below, mut straight) = (Vec::new(), Vec::new(), Vec::new());
         for link in links {
             match other(link).cmp(&row) {
@@ -141,7 +154,7 @@ impl Routing {
             above.append(&mut below);
         }
         for link in straight {
-            self.ways.insert(link, (Vec::new(), Vec::new()));
+            self.ways.insert(link, Way::default());
         }
         for side in [above, below] {
             if side.is_empty() {
@@ -150,9 +163,9 @@ impl Routing {
             let net = self.add_net();
             self.nets[net].turn = turn;
             for link in side {
-                self.enter(net, ends.row[link.0]);
-                self.reach(net, ends.row[link.1]);
-                self.ways.insert(link, (vec![net], Vec::new()));
+                self.enter(net, ends.row[link.from]);
+                self.reach(net, ends.row[link.to]);
+                self.ways.insert(link, Way { nets: vec![net], rows: Vec::new() });
             }
         }
     }
@@ -179,9 +192,9 @@ impl Routing {
         self.nets[spread].turn = Some(row);
         self.enter(spread, row);
         self.rules.push((gather, spread));
-        for from in sources {
-            for to in targets {
-                self.ways.insert((*from, *to), (vec![gather, spread], vec![row]));
+        for &from in sources {
+            for &to in targets {
+                self.ways.insert(Link { to, from }, Way { nets: vec![gather, spread], rows: vec![row] });
             }
         }
         true
@@ -262,12 +275,12 @@ impl Routing {
         self.nets[last].is_for_one = true;
         self.reach(last, row);
         self.rules.push((leaving, last));
-        for (link, (nets, rows)) in &mut self.ways {
-            if nets.last() == Some(&net) && self.target_row[&link.1] == row {
-                nets.pop();
-                nets.extend([leaving, last]);
-                rows.push(free);
-            }
+        let to = self.target[&row];
+        let links = Link { to, from: 0 }..=Link { to, from: usize::MAX };
+        for (_, way) in self.ways.range_mut(links).filter(|(_, way)| way.nets.last() == Some(&net)) {
+            way.nets.pop();
+            way.nets.extend([leaving, last]);
+            way.rows.push(free);
         }
     }
 
@@ -290,41 +303,36 @@ impl Routing {
         }
     }
 
-    /// Returns where a link touches lanes: those of its own nets, and others that it may join on the way.
-    fn joints(&self, link: (usize, usize), row: &[i32], lanes: &[usize]) -> Vec<Joint> {
-        let (nets, between) = &self.ways[&link];
-        let (first, last) = (row[link.0], row[link.1]);
-        let first_lane = nets.first().map_or(usize::MAX, |net| lanes[*net]);
-        let last_lane = nets.last().map(|net| lanes[*net]);
+    /// Returns where a link touches lanes: those of its own nets, and of others that it passes as a branch.
+    fn joints(&self, link: Link, row: &[i32], lanes: &[usize]) -> Vec<Joint> {
+        let Way { nets, rows } = &self.ways[&link];
+        let (start, end) = (row[link.from], row[link.to]);
         let mut joints: Vec<Joint> = Vec::new();
-        // Nets that the same vertex leads to.
-        let entered = self.entered.get(&first).into_iter().flatten();
-        joints.extend(entered.filter(|net| lanes[**net] < first_lane).map(|net| (lanes[*net], first)));
-        joints.sort_unstable();
+        let entered = |row: i32| self.entered.get(&row).into_iter().flatten().map(|net| lanes[*net]);
+        let pass = |row: i32, on_the_way: &mut dyn Iterator<Item = usize>| {
+            let mut joints: Vec<Joint> = on_the_way.map(|lane| (lane, row)).collect();
+            joints.sort_unstable();
+            joints
+        };
+        let first = nets.first().map_or(usize::MAX, |net| lanes[*net]);
+        joints.extend(pass(start, &mut entered(start).filter(|lane| *lane < first)));
         for (index, net) in nets.iter().enumerate() {
-            let from = if index == 0 { first } else { between[index - 1] };
-            let to = between.get(index).copied().unwrap_or(last);
-            joints.push((lanes[*net], from));
-            joints.push((lanes[*net], to));
+            let (lane, to) = (lanes[*net], rows.get(index).copied().unwrap_or(end));
+            joints.push((lane, if index == 0 { start } else { rows[index - 1] }));
+            joints.push((lane, to));
             if let Some(next) = nets.get(index + 1) {
-                let entered = self.entered.get(&to).into_iter().flatten();
-                let between =
-                    entered.map(|net| lanes[*net]).filter(|lane| (lanes[*net] + 1..lanes[*next]).contains(lane));
-                let mut between: Vec<Joint> = between.map(|lane| (lane, to)).collect();
-                between.sort_unstable();
-                joints.append(&mut between);
+                joints.extend(pass(to, &mut entered(to).filter(|other| (lane + 1..lanes[*next]).contains(other))));
             }
         }
-        // Nets that lead to the same vertex, and only to it.
-        let on_the_way = joints.len();
-        for &net in self.reached.get(&last).into_iter().flatten() {
-            let (top, bottom) = self.nets[net].span();
-            let has_room = top == last || bottom == last;
-            if last_lane.is_none_or(|lane| lane < lanes[net]) && self.nets[net].is_for_one && has_room {
-                joints.push((lanes[net], last));
-            }
-        }
-        joints[on_the_way..].sort_unstable();
+        // Lines that lead to the same vertex, and only to it, may be joined.
+        let last = nets.last().map(|net| lanes[*net]);
+        let joined = |net: &&usize| {
+            let (top, bottom) = self.nets[**net].span();
+            let has_room = top == end || bottom == end;
+            last.is_none_or(|last| last < lanes[**net]) && self.nets[**net].is_for_one && has_room
+        };
+        let reached = self.reached.get(&end).into_iter().flatten();
+        joints.extend(pass(end, &mut reached.filter(joined).map(|net| lanes[*net])));
         joints
     }
 }

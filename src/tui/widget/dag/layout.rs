@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::channel::{self, Channel, Ends};
+use super::channel::{self, Channel, Ends, Link};
 use super::keep::{self, Known};
 use super::layers::{self, Layers};
 use super::model::{Graph, Limits, Skips};
@@ -116,27 +116,24 @@ fn is_like(keys: &[&str], known: &HashMap<String, Known>) -> bool {
     kept > 0 && 2 * kept >= keys.len()
 }
 
-/// Components one below the other, with a free row between those of several nodes.
+/// Components one below the other; a free row keeps those of several rows apart from the others.
 fn rows_anew(layers: &Layers, row: &mut [i32]) -> Vec<Vec<usize>> {
     let mut columns = vec![Vec::new(); layers.column_count];
     let mut position = vec![0; layers.vertices.len()];
-    let mut top = 0;
+    let (mut top, mut height_above) = (0, 0);
     for component in layers.components() {
-        if let [vertex] = component[..] {
-            row[vertex] = top;
-            columns[layers.vertices[vertex].column].push(vertex);
-            top += 1;
-            continue;
-        }
         let ordered = order::order(layers, &component, &mut position);
         let height = rows::rows(layers, &ordered, &position, row);
+        if height_above > 1 || (height_above == 1 && height > 1) {
+            top += 1;
+        }
         for vertex in component {
             row[vertex] += top;
         }
         for (column, ordered) in columns.iter_mut().zip(ordered) {
             column.extend(ordered);
         }
-        top += height + 1;
+        (top, height_above) = (top + height, height);
     }
     columns
 }
@@ -173,7 +170,7 @@ struct Drawing<'a> {
 const BEFORE_LANES: u32 = 2;
 const AFTER_LANES: u32 = 3;
 /// Up to this many lanes have a blank between them.
-const WIDE_LANES: usize = 6;
+const WIDE_LANES: usize = 10;
 
 impl Drawing<'_> {
     fn finish(mut self) -> Layout {
@@ -242,7 +239,7 @@ impl Drawing<'_> {
             for link in path.windows(2) {
                 let at = self.layers.vertices[link[0]].column;
                 let (x, pitch) = lanes[at];
-                let joints = &self.channels[at].joints[&(link[0], link[1])];
+                let joints = &self.channels[at].joints[&Link { from: link[0], to: link[1] }];
                 points.extend(joints.iter().map(|(lane, row)| (x + *lane as u32 * pitch, *row as u32)));
             }
             points.push((end.x - room[to][Side::Left as usize] - 2, end.y));
