@@ -1,0 +1,79 @@
+//! Characters of lines.
+
+use super::model::EdgeStyle;
+use super::stub::{Side, StubKind};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Glyphs {
+    Unicode,
+    Ascii,
+}
+
+/// Arms of a line's cell, as bits.
+pub(super) const UP: u8 = 1;
+pub(super) const RIGHT: u8 = 2;
+pub(super) const DOWN: u8 = 4;
+pub(super) const LEFT: u8 = 8;
+
+impl Glyphs {
+    /// Returns the character with these arms.
+    pub(super) fn line(self, arms: u8, style: EdgeStyle) -> &'static str {
+        const ACROSS: u8 = LEFT | RIGHT;
+        const ALONG: u8 = UP | DOWN;
+        if self == Glyphs::Ascii {
+            return match arms {
+                LEFT | RIGHT | ACROSS => match style {
+                    EdgeStyle::Solid | EdgeStyle::Dashed => "-",
+                    EdgeStyle::Dotted => ".",
+                },
+                UP | DOWN | ALONG => match style {
+                    EdgeStyle::Solid => "|",
+                    EdgeStyle::Dashed => "!",
+                    EdgeStyle::Dotted => ":",
+                },
+                _ => "+",
+            };
+        }
+        match (arms, style) {
+            (LEFT | RIGHT | ACROSS, EdgeStyle::Solid) => "─",
+            (LEFT | RIGHT | ACROSS, EdgeStyle::Dashed) => "╌",
+            (LEFT | RIGHT | ACROSS, EdgeStyle::Dotted) => "┈",
+            (UP | DOWN | ALONG, EdgeStyle::Solid) => "│",
+            (UP | DOWN | ALONG, EdgeStyle::Dashed) => "┆",
+            (UP | DOWN | ALONG, EdgeStyle::Dotted) => "┊",
+            _ => match arms & (UP | RIGHT | DOWN | LEFT) {
+                6 => "╭",
+                12 => "╮",
+                3 => "╰",
+                9 => "╯",
+                7 => "├",
+                13 => "┤",
+                14 => "┬",
+                11 => "┴",
+                _ => "┼",
+            },
+        }
+    }
+
+    pub(super) fn arrow(self) -> &'static str {
+        match self {
+            Glyphs::Unicode => "▸",
+            Glyphs::Ascii => ">",
+        }
+    }
+
+    /// Returns the text of a stub.
+    pub(super) fn stub(self, side: Side, kind: StubKind, label: &str) -> String {
+        let (arrow, open, close) = match (self, kind) {
+            (Glyphs::Unicode, StubKind::Skip) => ("→", "⟨", "⟩"),
+            (Glyphs::Unicode, _) => ("↺", "⟨", "⟩"),
+            (Glyphs::Ascii, StubKind::Skip) => (">", "(", ")"),
+            (Glyphs::Ascii, _) => ("@", "(", ")"),
+        };
+        match (side, label) {
+            (_, "") => arrow.to_string(),
+            (Side::Right, label) => format!("{arrow}{open}{label}{close}"),
+            (Side::Left, label) => format!("{open}{label}{close}{arrow}"),
+        }
+    }
+}
