@@ -5,6 +5,7 @@
 
 use std::io::{self, Stdout, Write, stdout};
 use std::path::{Path, PathBuf};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use crossterm::event::{
@@ -16,7 +17,7 @@ use crossterm::terminal::{
     disable_raw_mode, enable_raw_mode,
 };
 use crossterm::{execute, queue};
-use futures::{FutureExt, StreamExt};
+use futures::StreamExt;
 use pipeline::answer::Answer;
 use pipeline::command::Command;
 use ratatui::Terminal;
@@ -83,7 +84,7 @@ where
                 Some(event) => {
                     inputs.extend(input(event?));
                     // Everything that was typed meanwhile, so that a held key doesn't lag behind.
-                    while let Some(Some(event)) = events.next().now_or_never() {
+                    while let Poll::Ready(Some(event)) = futures::poll!(events.next()) {
                         inputs.extend(input(event?));
                     }
                     is_key = true;

@@ -224,6 +224,7 @@ impl App {
             Input::Paste(text) => self.paste(&text),
             Input::Resize(width, height) => {
                 self.size = (width, height);
+                self.redraw_picture();
                 Vec::new()
             }
             Input::Answer(answer) => self.answer(*answer),

@@ -20,8 +20,11 @@ const FOCUS_STEPS: usize = 1;
 /// Cells that a node's glyphs, state and numbers take beside its name.
 pub const BESIDE_NAME: u16 = 12;
 
-/// Names are cut to this many cells.
-pub const NAME_MAX: u16 = 28;
+/// Names are cut to the first of these lengths with which the graph fits the width of its pane.
+const NAME_CELLS: [u16; 4] = [28, 22, 17, 13];
+
+/// Cells of a node's mark and the blank behind it.
+const MARK: u16 = 2;
 
 /// What is near a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,6 +45,8 @@ pub struct Picture {
     /// By node of the graph.
     pub nodes: Vec<Node>,
     pub layout: Option<Layout>,
+    /// Cells that the layout was made for.
+    pane: u32,
     /// The first cell that is seen.
     pub scroll: (u32, u32),
     /// Where one came from on the way to the chosen node.
@@ -116,10 +121,13 @@ impl App {
             nodes: nodes
                 .iter()
                 .map(|node| {
-                    let name = name_of(node);
+                    let (name, beside) = match node {
+                        Node::Source(path) => (tail(path), MARK),
+                        node => (name_of(node), BESIDE_NAME),
+                    };
                     dag::Node {
                         key: key_of(node),
-                        width: (width(name) as u16).min(NAME_MAX) + BESIDE_NAME,
+                        width: (width(name) as u16).saturating_add(beside),
                         name: name.to_string(),
                         column_hint: None,
                     }
@@ -127,12 +135,22 @@ impl App {
                 .collect(),
             edges,
         };
-        if self.picture.layout.is_some() && self.picture.graph == drawn {
+        let pane = u32::from(self.size.0.saturating_sub(if self.size.0 >= 100 { 32 } else { 2 }));
+        if self.picture.layout.is_some() && self.picture.graph == drawn && self.picture.pane == pane {
             return;
         }
-        let limits = Limits { node_width_max: NAME_MAX + BESIDE_NAME, skips: Skips::Lines };
-        let layout = dag::layout(&drawn, self.picture.layout.as_ref(), &limits);
-        self.picture.layout = Some(layout);
+        let mut laid = None;
+        for cells in NAME_CELLS {
+            let limits = Limits { node_width_max: cells + BESIDE_NAME, skips: Skips::Lines };
+            let layout = dag::layout(&drawn, self.picture.layout.as_ref(), &limits);
+            let fits = layout.size().0 <= pane;
+            laid = Some(layout);
+            if fits {
+                break;
+            }
+        }
+        self.picture.layout = laid;
+        self.picture.pane = pane;
         self.picture.graph = drawn;
         self.picture.nodes = nodes;
         self.picture.came_from = None;
@@ -173,6 +191,14 @@ impl App {
 pub fn name_of(node: &Node) -> &str {
     match node {
         Node::Source(name) | Node::Flow(name) | Node::Dataset(name) | Node::Schema(name) | Node::File(name) => name,
+    }
+}
+
+/// The end of a path, which tells the sources of a pipeline apart: its last three parts.
+pub fn tail(path: &str) -> &str {
+    match path.trim_end_matches('/').rmatch_indices('/').nth(2) {
+        Some((at, _)) => &path[at + 1..],
+        None => path,
     }
 }
 

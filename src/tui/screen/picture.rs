@@ -9,7 +9,7 @@ use ratatui::text::{Line, Span};
 use super::explorer::{dataset_state, group_states};
 use super::pane_frame;
 use super::words::{per_second, short};
-use crate::app::picture::{BESIDE_NAME, name_of};
+use crate::app::picture::{name_of, tail};
 use crate::app::rows::schema_of;
 use crate::app::{App, Node, Pane, Target};
 use crate::theme::{Role, Theme};
@@ -191,7 +191,10 @@ fn node_line(app: &App, node: &Node, cells: usize) -> Line<'static> {
     let right_width: usize = right.iter().map(|span| width(&span.content)).sum();
     // The name is never cut for the sake of numbers: those go first.
     let name_cells = cells.saturating_sub(width(&mark) + 1);
-    let name = name_of(node);
+    let name = match node {
+        Node::Source(path) => tail(path),
+        node => name_of(node),
+    };
     let fits = width(name) + 1 + right_width <= name_cells;
     let kept: Vec<Span<'static>> = if fits { right } else { right.into_iter().take(2).collect() };
     let kept_width: usize = kept.iter().map(|span| width(&span.content)).sum();
@@ -200,7 +203,7 @@ fn node_line(app: &App, node: &Node, cells: usize) -> Line<'static> {
         false => (Vec::new(), 0),
     };
     let name = match node {
-        Node::Source(path) => source_text(path, name_cells.min(cells)),
+        Node::Source(path) => fit_middle(tail(path), name_cells).into_owned(),
         _ => fit_middle(name, name_cells.saturating_sub(kept_width + usize::from(kept_width > 0))).into_owned(),
     };
     let style = match node {
@@ -214,12 +217,6 @@ fn node_line(app: &App, node: &Node, cells: usize) -> Line<'static> {
         spans.extend(kept);
     }
     Line::from(spans)
-}
-
-/// A path by its end, which tells sources apart.
-fn source_text(path: &str, cells: usize) -> String {
-    debug_assert!(BESIDE_NAME > 0);
-    fit_middle(path, cells).into_owned()
 }
 
 fn flow_mark(app: &App, graph: &Graph, name: &str) -> String {
