@@ -16,3 +16,6 @@ pub mod popup;
 pub mod screen;
 pub mod widget;
 pub mod terminal;
+
+#[cfg(test)]
+mod tests;

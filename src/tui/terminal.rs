@@ -172,9 +172,7 @@ impl Screen {
         queue!(stdout(), BeginSynchronizedUpdate)?;
         self.terminal.draw(|frame| {
             let area = frame.area();
-            if let Some(cursor) = screen::draw(app, area, frame.buffer_mut()) {
-                frame.set_cursor_position(cursor);
-            }
+            screen::draw(app, area, frame.buffer_mut());
         })?;
         execute!(stdout(), EndSynchronizedUpdate)
     }

@@ -83,22 +83,9 @@ impl App {
         issues
     }
 
-    /// The flows of the Runs screen: what needs attention first, then in the order of the files.
+    /// The flows of the Runs screen, in the order of the files: a row stays where it is while its state changes.
     pub fn flow_names(&self) -> Vec<String> {
-        let mut names: Vec<String> = match self.known.graph() {
-            Some(graph) => graph.flows.iter().map(|flow| flow.name.clone()).collect(),
-            None => Vec::new(),
-        };
-        let rank = |name: &String| match self.known.flow_state(name) {
-            State::Failed => 0,
-            State::Running | State::Planning => 1,
-            State::Skipped | State::Canceled => 2,
-            State::Queued => 3,
-            State::Completed => 4,
-            State::Idle | State::Excluded => 5,
-        };
-        names.sort_by_key(rank);
-        names
+        self.known.graph().map_or_else(Vec::new, |graph| graph.flows.iter().map(|flow| flow.name.clone()).collect())
     }
 
     /// The events of the log at its level.

@@ -134,6 +134,9 @@ pub fn matches<T>(text: &str, candidates: Vec<(T, String)>) -> Vec<(T, String)> 
             pattern.score(name, &mut matcher).map(|score| (score, candidate))
         })
         .collect();
-    scored.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
+    // Who types a whole name means it, and of two that match equally well the shorter is nearer.
+    scored.sort_by_key(|(score, (_, name))| {
+        (!name.eq_ignore_ascii_case(text), std::cmp::Reverse(*score), name.chars().count())
+    });
     scored.into_iter().map(|(_, candidate)| candidate).collect()
 }

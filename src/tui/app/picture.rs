@@ -17,11 +17,9 @@ use crate::widget::text::width;
 /// Steps up and down that a focus begins with.
 const FOCUS_STEPS: usize = 1;
 
-/// Cells that a node's glyphs, state and numbers take beside its name.
-pub const BESIDE_NAME: u16 = 12;
-
-/// Names are cut to the first of these lengths with which the graph fits the width of its pane.
-const NAME_CELLS: [u16; 4] = [28, 22, 17, 13];
+/// Cells for a node's name, and beside it for its glyphs, state and numbers: the first with which the graph fits
+/// the width of its pane, else the last. A graph that doesn't fit is scrolled, so its names stay readable.
+const NODE_CELLS: [(u16, u16); 5] = [(28, 14), (22, 14), (22, 9), (16, 9), (20, 9)];
 
 /// Cells of a node's mark and the blank behind it.
 const MARK: u16 = 2;
@@ -113,35 +111,35 @@ impl App {
     pub(super) fn redraw_picture(&mut self) {
         let Some(graph) = self.known.graph() else { return };
         let empty = BTreeSet::new();
-        let (mut nodes, mut edges) = whole(graph, self.folded.as_ref().unwrap_or(&empty));
+        // What is near is few enough to be seen whole.
+        let folded = self.folded.as_ref().filter(|_| self.picture.focus.is_none()).unwrap_or(&empty);
+        let (mut nodes, mut edges) = whole(graph, folded);
         if let Some(focus) = &mut self.picture.focus {
             (nodes, edges, focus.hidden) = near(nodes, edges, &focus.node, focus.steps);
         }
-        let drawn = dag::Graph {
-            nodes: nodes
+        let pane = u32::from(self.size.0.saturating_sub(if self.size.0 >= 100 { 32 } else { 2 }));
+        if self.picture.layout.is_some()
+            && self.picture.nodes == nodes
+            && self.picture.graph.edges == edges
+            && self.picture.pane == pane
+        {
+            return;
+        }
+        let mut drawn = dag::Graph { nodes: Vec::new(), edges };
+        let mut laid = None;
+        for (name_cells, beside) in NODE_CELLS {
+            drawn.nodes = nodes
                 .iter()
                 .map(|node| {
                     let (name, beside) = match node {
                         Node::Source(path) => (tail(path), MARK),
-                        node => (name_of(node), BESIDE_NAME),
+                        node => (name_of(node), beside),
                     };
-                    dag::Node {
-                        key: key_of(node),
-                        width: (width(name) as u16).saturating_add(beside),
-                        name: name.to_string(),
-                        column_hint: None,
-                    }
+                    let cells = (width(name) as u16).min(name_cells) + beside;
+                    dag::Node { key: key_of(node), width: cells, name: name.to_string(), column_hint: None }
                 })
-                .collect(),
-            edges,
-        };
-        let pane = u32::from(self.size.0.saturating_sub(if self.size.0 >= 100 { 32 } else { 2 }));
-        if self.picture.layout.is_some() && self.picture.graph == drawn && self.picture.pane == pane {
-            return;
-        }
-        let mut laid = None;
-        for cells in NAME_CELLS {
-            let limits = Limits { node_width_max: cells + BESIDE_NAME, skips: Skips::Lines };
+                .collect();
+            let limits = Limits { node_width_max: name_cells + beside, skips: Skips::Lines };
             let layout = dag::layout(&drawn, self.picture.layout.as_ref(), &limits);
             let fits = layout.size().0 <= pane;
             laid = Some(layout);

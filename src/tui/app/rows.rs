@@ -57,14 +57,29 @@ impl App {
 
     /// The rows of the lineage list: as the explorer's, with flows and sources under their dataset.
     pub fn lineage_rows(&self) -> Vec<ListRow> {
-        self.dataset_rows(true)
+        let mut rows = self.dataset_rows(true);
+        if self.picture.focus.is_some() {
+            let is_near = |row: &ListRow| row.node.as_ref().is_some_and(|node| self.picture.nodes.contains(node));
+            rows.retain(|row| matches!(row.kind, RowKind::Schema { .. }) || is_near(row));
+            // A schema of which nothing is near is no heading.
+            let mut at = 0;
+            while at < rows.len() {
+                let is_heading = |row: &ListRow| matches!(row.kind, RowKind::Schema { .. });
+                match is_heading(&rows[at]) && !is_near(&rows[at]) && rows.get(at + 1).is_none_or(is_heading) {
+                    true => drop(rows.remove(at)),
+                    false => at += 1,
+                }
+            }
+        }
+        rows
     }
 
     fn dataset_rows(&self, with_flows: bool) -> Vec<ListRow> {
         let Some(graph) = self.known.graph() else { return Vec::new() };
         let schemas = schemas(graph);
         let empty = BTreeSet::new();
-        let folded = self.folded.as_ref().unwrap_or(&empty);
+        let is_near = with_flows && self.picture.focus.is_some();
+        let folded = self.folded.as_ref().filter(|_| !is_near).unwrap_or(&empty);
         let mut rows = Vec::new();
         for (name, datasets) in &schemas {
             let is_folded = folded.contains(name);

@@ -27,17 +27,28 @@ pub fn entries(app: &App, text: &str) -> Vec<Entry> {
         Some('@') => (false, true, &text[1..]),
         _ => (true, true, text),
     };
-    let mut all: Vec<(Entry, String)> = Vec::new();
-    if wants_actions {
-        all.extend(ACTIONS.iter().map(|row| (Entry::Action(row), format!("{} {}", row.hint, row.doc))));
-    }
+    let text = text.trim();
+    let mut found: Vec<Entry> = Vec::new();
     if wants_names {
-        all.extend(app.names().into_iter().map(|(node, name)| (Entry::Node(node, name.clone()), name)));
+        let names = app.names().into_iter().map(|(node, name)| (Entry::Node(node, name.clone()), name)).collect();
+        let names = if text.is_empty() { names } else { find::matches(text, names) };
+        found.extend(names.into_iter().map(|(entry, _)| entry));
     }
-    match text.trim() {
-        "" => all.into_iter().map(|(entry, _)| entry).collect(),
-        text => find::matches(text, all).into_iter().map(|(entry, _)| entry).collect(),
+    if wants_actions {
+        // Words of a sentence match as they are: letters from here and there would find everything.
+        let text = text.to_lowercase();
+        let holds = |row: &&Row| {
+            row.hint.contains(&text) || row.doc.to_lowercase().contains(&text) || row.twin.is_some_and(|twin| twin.contains(&text))
+        };
+        let (named, told): (Vec<&Row>, Vec<&Row>) = ACTIONS.iter().filter(holds).partition(|row| row.hint.contains(&text));
+        let actions = named.into_iter().chain(told).map(Entry::Action);
+        // Without a word to look for, what can be done comes first.
+        match text.is_empty() {
+            true => found.splice(0..0, actions).for_each(drop),
+            false => found.extend(actions),
+        }
     }
+    found
 }
 
 /// Draws the popup.

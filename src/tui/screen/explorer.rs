@@ -87,8 +87,18 @@ fn row_spans(app: &App, kind: &RowKind, room: usize) -> (Vec<Span<'static>>, Vec
     }
 }
 
-/// State and rows of a dataset, for the right edge of a row.
+/// State and rows of a dataset, for the right edge of a row: as wide as its neighbours'.
 pub fn dataset_state(app: &App, graph: &Graph, id: DatasetId) -> Vec<Span<'static>> {
+    let mut spans = short_state(app, graph, id);
+    if let [_, glyph, number] = &spans[..] {
+        let number = format!(" {:>7} ", number.content.trim());
+        spans = vec![spans[0].clone(), glyph.clone(), Span::raw(number)];
+    }
+    spans
+}
+
+/// State and rows of a dataset in as few cells as they need.
+pub fn short_state(app: &App, graph: &Graph, id: DatasetId) -> Vec<Span<'static>> {
     let theme = app.options.theme;
     let dataset = graph.dataset(id);
     let (errors, warnings) = app.known.findings_of(&dataset.label);
@@ -119,7 +129,7 @@ pub fn dataset_state(app: &App, graph: &Graph, id: DatasetId) -> Vec<Span<'stati
     vec![
         Span::styled(warned, theme.style(Role::Warning)),
         Span::styled(theme.state_glyph(state).to_string(), theme.style(Theme::state_role(state))),
-        Span::raw(format!(" {number:>7} ")),
+        Span::raw(format!(" {number}")),
     ]
 }
 

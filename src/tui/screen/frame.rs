@@ -216,7 +216,7 @@ fn message(app: &mut App, area: Rect, buffer: &mut Buffer) {
         return;
     }
     let Some(message) = &app.message else {
-        let tip = " r runs an update, x resets, ] d goes to a finding, ? lists the keys. Opening runs nothing.";
+        let tip = " r runs an update, x resets, ]d goes to a finding, ? lists the keys. Opening runs nothing.";
         buffer.set_string(area.x, area.y, fit(tip, usize::from(area.width)), theme.style(Role::Muted));
         return;
     };

@@ -21,7 +21,7 @@ mod schema;
 mod words;
 
 use ratatui::buffer::Buffer;
-use ratatui::layout::{Position, Rect};
+use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 use ratatui::widgets::{Block, BorderType, Clear, Widget};
 
@@ -37,8 +37,8 @@ pub use words::time_of_day;
 const WIDTH_MIN: u16 = 40;
 const HEIGHT_MIN: u16 = 12;
 
-/// Draws everything. Returns where the terminal's cursor belongs, if a text is being typed.
-pub fn draw(app: &mut App, area: Rect, buffer: &mut Buffer) -> Option<Position> {
+/// Draws everything.
+pub fn draw(app: &mut App, area: Rect, buffer: &mut Buffer) {
     app.targets.clear();
     app.heights.clear();
     if area.width < WIDTH_MIN || area.height < HEIGHT_MIN {
@@ -48,7 +48,7 @@ pub fn draw(app: &mut App, area: Rect, buffer: &mut Buffer) -> Option<Position> 
             let line = String::from_utf8_lossy(line).replace('\u{fffd}', "x");
             buffer.set_stringn(area.x, area.y + n as u16, line, usize::from(area.width), Style::new());
         }
-        return None;
+        return;
     }
     let body = frame::draw(app, area, buffer);
     match app.screen {
@@ -87,7 +87,6 @@ pub fn draw(app: &mut App, area: Rect, buffer: &mut Buffer) -> Option<Position> 
         }
     }
     app.popups = popups;
-    None
 }
 
 /// Draws the border of a pane, bold if it has the keys; returns its inside.

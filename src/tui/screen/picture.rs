@@ -6,7 +6,7 @@ use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 
-use super::explorer::{dataset_state, group_states};
+use super::explorer::{group_states, short_state};
 use super::pane_frame;
 use super::words::{per_second, short};
 use crate::app::picture::{name_of, tail};
@@ -178,7 +178,7 @@ fn node_line(app: &App, node: &Node, cells: usize) -> Line<'static> {
         Node::Dataset(label) => match graph.find_dataset(label) {
             Some(id) => {
                 let kind = theme.kind_glyph(graph.dataset(id).kind());
-                let mut right = dataset_state(app, graph, id);
+                let mut right = short_state(app, graph, id);
                 if let Some(n) = crate::app::picture::badge(graph, id) {
                     right.insert(0, Span::styled(format!("{n}{} ", theme.pick("⇉", "=")), theme.style(Role::Muted)));
                 }
