@@ -16,8 +16,8 @@ pub(super) fn assign(nets: &[Net], rules: &[(usize, usize)]) -> Vec<usize> {
     let mut order = Order::by_rules(&lines, rules);
     for _ in 0..ROUNDS {
         let mut any = false;
-        for net in 0..nets.len() {
-            any |= order.improve(net, &touching[net]);
+        for (net, touching) in touching.iter().enumerate() {
+            any |= order.improve(net, touching);
         }
         if !any {
             break;

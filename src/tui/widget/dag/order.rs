@@ -72,7 +72,7 @@ struct Sweep {
 
 impl Sweep {
     fn of(round: usize) -> Sweep {
-        Sweep { goes_right: round % 2 == 0, takes_median: round / 2 % 2 == 1 }
+        Sweep { goes_right: round.is_multiple_of(2), takes_median: !(round / 2).is_multiple_of(2) }
     }
 }
 

@@ -282,3 +282,68 @@ fn arm(from: (u32, u32), to: (u32, u32)) -> u8 {
         _ => UP,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use ratatui::style::Color;
+
+    use super::super::cases::Case;
+    use super::*;
+
+    /// Draws a graph; returns a letter for each cell: `h` highlighted, `s` selected, `d` dim, `.` none of these.
+    fn styles(input: &str, highlight: impl Fn(&Graph) -> Highlight) -> String {
+        let case = Case::parse(input);
+        let layout = case.layout();
+        let (width, height) = layout.size();
+        let area = Rect::new(0, 0, width as u16, height as u16);
+        let mut buffer = Buffer::empty(area);
+        let colour = |colour| Style::new().fg(colour);
+        let looks = Styles {
+            highlighted: colour(Color::Blue),
+            selected: colour(Color::Red),
+            dim: colour(Color::Gray),
+            ..Styles::default()
+        };
+        let text = |node: usize, _| Line::raw(case.texts[node].as_str());
+        let highlight = highlight(&case.graph);
+        paint(&layout, &case.graph, Viewport::default(), text, &highlight, Glyphs::Unicode, &looks, area, &mut buffer);
+        let letter = |x, y| match (buffer[(x, y)].fg, buffer[(x, y)].symbol()) {
+            (_, " ") => ' ',
+            (Color::Blue, _) => 'h',
+            (Color::Red, _) => 's',
+            (Color::Gray, _) => 'd',
+            _ => '.',
+        };
+        let row = |y| (0..area.width).map(|x| letter(x, y)).collect::<String>().trim_end().to_string() + "\n";
+        (0..area.height).map(row).collect()
+    }
+
+    #[test]
+    fn edges_of_the_selected_node_stand_out_over_their_whole_length() {
+        // a ─┬─▸ b ─┬─▸ d
+        //    ╰─▸ c ─╯
+        let around = |graph: &Graph| Highlight { dims_rest: true, ..Highlight::around(graph, 2) };
+        assert_eq!(styles("a -> b c\nb c -> d", around), ". hhdd d dhhh .\n   hhh s hh\n");
+    }
+
+    #[test]
+    fn line_that_passes_under_another_does_not_colour_it() {
+        // a ───┬─╭─▸ y
+        // b ───│─┤
+        // c ─┬─╰─│─▸ x
+        //    ╰───╰─▸ z
+        let edge = |graph: &Graph| {
+            let key = |node: usize| graph.nodes[node].key.as_str();
+            let found = graph.edges.iter().position(|edge| (key(edge.from), key(edge.to)) == ("b", "y"));
+            Highlight { edges: found.into_iter().collect(), ..Highlight::default() }
+        };
+        let drawn = styles("a -> x y\nb -> y z\nc -> x z", edge);
+        assert_eq!(drawn, ". .....hhh .\n. hhh.hh\n. ........ .\n   ....... .\n");
+    }
+
+    #[test]
+    fn stub_stands_out_with_its_edge() {
+        let back = |_: &Graph| Highlight { edges: BTreeSet::from([1]), dims_rest: true, ..Highlight::default() };
+        assert_eq!(styles("a -> b\nb -> a", back), "hhhh d ddd d hhhh\n");
+    }
+}

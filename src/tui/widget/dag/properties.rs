@@ -53,6 +53,8 @@ fn whole(case: &Case, layout: &Layout) -> Buffer {
     buffer
 }
 
+type Cells = BTreeSet<(u32, u32)>;
+
 /// What a reader sees in a cell.
 #[derive(Debug, PartialEq)]
 enum Seen {
@@ -82,8 +84,8 @@ fn see(buffer: &Buffer, x: u32, y: u32) -> Seen {
 /// Follows lines from a cell to the right; returns the cells of arrows and of all that was passed.
 ///
 /// Lines run to the right, up and down. One that meets a line without an arm for it passes under.
-fn follow(buffer: &Buffer, start: (u32, u32)) -> (BTreeSet<(u32, u32)>, BTreeSet<(u32, u32)>) {
-    let (mut arrows, mut passed) = (BTreeSet::new(), BTreeSet::new());
+fn follow(buffer: &Buffer, start: (u32, u32)) -> (Cells, Cells) {
+    let (mut arrows, mut passed) = (Cells::new(), Cells::new());
     let mut open = vec![(start.0, start.1, RIGHT)];
     let mut done = BTreeSet::new();
     while let Some((x, y, towards)) = open.pop() {

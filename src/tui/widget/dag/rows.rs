@@ -156,7 +156,7 @@ fn heavier(a: (u64, Option<usize>), b: (u64, Option<usize>)) -> (u64, Option<usi
     if b.0 > a.0 { b } else { a }
 }
 
-/// Long lines run straight before all, then chains, then the middle one of several links.
+/// Long lines run straight between their ends, which may bend; chains before other links, and of several the middle one.
 fn weight(layers: &Layers, from: usize, to: usize, position: &[usize]) -> u64 {
     let is_passing = |vertex: usize| layers.vertices[vertex].is_passing;
     let is_middle = |ends: &[usize], end: usize| {
@@ -166,7 +166,7 @@ fn weight(layers: &Layers, from: usize, to: usize, position: &[usize]) -> u64 {
     let (readers, read) = (&layers.right[from], &layers.left[to]);
     let base = match (is_passing(from), is_passing(to)) {
         (true, true) => 64,
-        (true, false) | (false, true) => 16,
+        (true, false) | (false, true) => 8,
         (false, false) => 12,
     };
     let chain = if readers.len() == 1 && read.len() == 1 { 16 } else { 0 };
