@@ -171,6 +171,7 @@ fn every_key_of_the_table_does_something_or_says_why_not() {
                 row.action,
                 // At the edge already, or nothing to close.
                 crate::action::Action::Back
+                    | crate::action::Action::ShowGraph
                     | crate::action::Action::Up
                     | crate::action::Action::PageUp
                     | crate::action::Action::Top
@@ -206,9 +207,9 @@ fn the_cursor_moves_through_the_graph_the_list_and_the_explorer_alike() {
         seen,
         [
             "orders",
-            "revenue",
             "orders_daily",
             "revenue",
+            "orders_daily",
             "orders",
             "orders_raw",
             "orders_backfill_2024",
