@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::cli::{flowbench, stderr, stdout};
+use crate::fixture::clone_of_the_examples;
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -49,31 +50,9 @@ fn words(line: &str) -> Vec<String> {
     words
 }
 
-/// A copy of the examples and their data, as in a clone, without what runs left there.
-fn clone() -> tempfile::TempDir {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    for part in ["workspaces", "samples"] {
-        copy(&root().join(part), &folder.path().join(part));
-    }
-    folder
-}
-
-fn copy(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).expect("a folder is made");
-    for entry in std::fs::read_dir(from).expect("a folder is read") {
-        let entry = entry.expect("an entry is read");
-        let (path, target) = (entry.path(), to.join(entry.file_name()));
-        match entry.file_type().expect("an entry has a type").is_dir() {
-            true if entry.file_name() == ".flowbench" => {}
-            true => copy(&path, &target),
-            false => drop(std::fs::copy(&path, &target).expect("a file is copied")),
-        }
-    }
-}
-
 #[test]
 fn the_readmes_tour_runs() {
-    let clone = clone();
+    let clone = clone_of_the_examples();
     let mut here = clone.path().to_path_buf();
     let mut ran = 0;
     for line in shell_lines(&read("README.md")) {
@@ -122,7 +101,7 @@ fn every_command_and_option_of_the_readme_exists() {
 
 #[test]
 fn every_example_validates_and_runs() {
-    let clone = clone();
+    let clone = clone_of_the_examples();
     let mut examples: Vec<PathBuf> =
         std::fs::read_dir(clone.path().join("workspaces")).unwrap().map(|entry| entry.unwrap().path()).collect();
     examples.retain(|path| path.is_dir());
@@ -142,7 +121,7 @@ fn the_commands_of_the_examples_readmes_run() {
     for entry in std::fs::read_dir(root().join("workspaces")).unwrap() {
         let example = entry.unwrap().path();
         let Ok(text) = std::fs::read_to_string(example.join("README.md")) else { continue };
-        let clone = clone();
+        let clone = clone_of_the_examples();
         let mut here = clone.path().to_path_buf();
         for line in shell_lines(&text) {
             let words = words(&line);

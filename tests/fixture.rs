@@ -25,6 +25,29 @@ pub const EVENTS: &str = "data/event_registration";
 pub static RUNTIME: LazyLock<tokio::runtime::Runtime> =
     LazyLock::new(|| tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap());
 
+/// A copy of the examples and their data, as in a clone, without what runs left there.
+pub fn clone_of_the_examples() -> TempDir {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for part in ["workspaces", "samples"] {
+        copy(&root.join(part), &folder.path().join(part));
+    }
+    folder
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).expect("a folder is made");
+    for entry in std::fs::read_dir(from).expect("a folder is read") {
+        let entry = entry.expect("an entry is read");
+        let (path, target) = (entry.path(), to.join(entry.file_name()));
+        match entry.file_type().expect("an entry has a type").is_dir() {
+            true if entry.file_name() == ".flowbench" => {}
+            true => copy(&path, &target),
+            false => drop(std::fs::copy(&path, &target).expect("a file is copied")),
+        }
+    }
+}
+
 /// A workspace folder that goes away with the test.
 pub struct TestWorkspace {
     folder: TempDir,

@@ -9,4 +9,6 @@ mod fixture;
 mod language;
 #[cfg(unix)]
 mod properties;
+#[cfg(unix)]
+mod terminal;
 mod tidy;

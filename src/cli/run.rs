@@ -132,8 +132,7 @@ async fn stop_on_signals(stop: Stop, stopping: UnboundedSender<()>) {
     loop {
         signals.next().await;
         if stop.is_requested() {
-            print::say_line(format_args!("aborted; the next run goes on from the last batch that was committed"));
-            std::process::exit(Exit::Canceled.code().into());
+            abort();
         }
         stop.request();
         if stopping.send(()).is_err() {
@@ -142,21 +141,27 @@ async fn stop_on_signals(stop: Stop, stopping: UnboundedSender<()>) {
     }
 }
 
+/// Ends the process at once.
+pub(super) fn abort() -> ! {
+    print::say_line(format_args!("aborted; the next run goes on from the last batch that was committed"));
+    std::process::exit(Exit::Canceled.code().into())
+}
+
 /// The signals that end a program, listened to from its creation on.
 #[cfg(unix)]
-struct Signals {
+pub(super) struct Signals {
     interrupt: tokio::signal::unix::Signal,
     terminate: tokio::signal::unix::Signal,
 }
 
 #[cfg(unix)]
 impl Signals {
-    fn new() -> std::io::Result<Signals> {
+    pub(super) fn new() -> std::io::Result<Signals> {
         use tokio::signal::unix::{SignalKind, signal};
         Ok(Signals { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
     }
 
-    async fn next(&mut self) {
+    pub(super) async fn next(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
@@ -165,15 +170,15 @@ impl Signals {
 }
 
 #[cfg(windows)]
-struct Signals(tokio::signal::windows::CtrlC);
+pub(super) struct Signals(tokio::signal::windows::CtrlC);
 
 #[cfg(windows)]
 impl Signals {
-    fn new() -> std::io::Result<Signals> {
+    pub(super) fn new() -> std::io::Result<Signals> {
         Ok(Signals(tokio::signal::windows::ctrl_c()?))
     }
 
-    async fn next(&mut self) {
+    pub(super) async fn next(&mut self) {
         self.0.recv().await;
     }
 }

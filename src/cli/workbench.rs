@@ -1,6 +1,9 @@
 //! `flowbench [WORKSPACE]` in a terminal: the engine on threads of its own, the screen on this one; between them
 //! commands and answers, plain data.
 
+use std::thread::JoinHandle;
+use std::time::Duration;
+
 use engine::clock::now_us;
 use tokio::sync::mpsc::unbounded_channel;
 use tui::app::Options;
@@ -8,7 +11,11 @@ use tui::terminal::Wiring;
 use tui::theme::Theme;
 
 use super::exit::{Exit, Trouble};
+use super::run::{Signals, abort};
 use super::{Context, log, print, workspace};
+
+/// Usually the engine has ended before a sentence about it could be read.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// Opens the workbench; returns when it is quit.
 pub fn run(context: &Context) -> Result<Exit, Trouble> {
@@ -39,17 +46,31 @@ pub fn run(context: &Context) -> Result<Exit, Trouble> {
     };
     let screen = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let shown = screen.block_on(tui::terminal::run(options, wiring));
-    if !engine.is_finished() {
-        // Usually over before anybody can read it.
-        std::thread::sleep(std::time::Duration::from_millis(100));
-        if !engine.is_finished() {
-            print::say_line(format_args!("stopping the update at its batch boundary…"));
-        }
-    }
-    match engine.join() {
+    match screen.block_on(end(engine)) {
         Ok(served) => served?,
         Err(_) => return Err(Trouble::Io { action: "go on".to_string(), source: std::io::Error::other("the engine's thread panicked") }),
     }
     shown.map_err(|source| Trouble::Io { action: "use the terminal".to_string(), source })?;
     Ok(Exit::Ok)
+}
+
+/// Waits for the engine, which brings the batches that run to their end; says so if that takes a moment. A Ctrl-C
+/// meanwhile ends the process, which is safe at any moment.
+async fn end(engine: JoinHandle<std::io::Result<()>>) -> std::thread::Result<std::io::Result<()>> {
+    let interrupted = Signals::new();
+    let mut ended = tokio::task::spawn_blocking(move || engine.join());
+    if let Ok(ended) = tokio::time::timeout(PAUSE, &mut ended).await {
+        return ended.unwrap_or_else(|panic| Err(Box::new(panic)));
+    }
+    print::say_line(format_args!("stopping the update at its batch boundary… press Ctrl-C to abort"));
+    let interrupted = async {
+        match interrupted {
+            Ok(mut signals) => signals.next().await,
+            Err(_) => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        ended = ended => ended.unwrap_or_else(|panic| Err(Box::new(panic))),
+        () = interrupted => abort(),
+    }
 }

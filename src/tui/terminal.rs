@@ -23,6 +23,7 @@ use pipeline::command::Command;
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm;
+use ratatui::layout::Rect;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::app::{App, Effect, Input, Options};
@@ -105,17 +106,19 @@ where
         let is_tick = matches!(inputs[..], [Input::Tick]);
         let mut effects = Vec::new();
         for input in inputs {
+            panic_for_a_test(&input);
             effects.extend(app.update((wiring.now_us)(), input));
         }
         for effect in effects {
             match effect {
                 Effect::Ask(command) => (wiring.ask)(command),
-                Effect::Repaint => screen.terminal.clear()?,
+                Effect::Repaint => screen.draw_all_again()?,
                 Effect::Quit => return Ok(()),
                 Effect::Edit { path, line, column } => {
                     // The stream would take the editor's keys.
                     drop(events);
-                    let outcome = screen.edit(&wiring.root.join(&path), line, column)?;
+                    let outcome = screen.edit(&wiring.root.join(&path), line, column).await?;
+                    ends.forget_interrupts().await;
                     events = EventStream::new();
                     let size = screen.terminal.size()?;
                     app.update((wiring.now_us)(), Input::Resize(size.width, size.height));
@@ -164,8 +167,15 @@ impl Screen {
             terminal: terminal.inspect_err(|_| give_back())?,
             has_mouse,
         };
-        screen.terminal.clear()?;
+        screen.draw_all_again()?;
         Ok(screen)
+    }
+
+    /// Empties the terminal; the next drawing writes every cell.
+    fn draw_all_again(&mut self) -> io::Result<()> {
+        // `Terminal::clear` would ask the terminal for its cursor: a round trip, and an error where nobody answers.
+        let size = self.terminal.size()?;
+        self.terminal.resize(Rect { x: 0, y: 0, width: size.width, height: size.height })
     }
 
     fn draw(&mut self, app: &mut App) -> io::Result<()> {
@@ -178,19 +188,19 @@ impl Screen {
     }
 
     /// Gives the terminal to the user's editor, and takes it back. Err: why there was no editor.
-    fn edit(&mut self, path: &Path, line: usize, column: usize) -> io::Result<Result<(), String>> {
+    async fn edit(&mut self, path: &Path, line: usize, column: usize) -> io::Result<Result<(), String>> {
         give_back();
         let mut command = editor(path, line, column);
-        let outcome = match command.status() {
+        let program = command.get_program().to_string_lossy().into_owned();
+        // Signals are heard meanwhile, and answered when the editor has ended: until then the terminal is its own.
+        let ended = tokio::task::spawn_blocking(move || command.status()).await.map_err(io::Error::other)?;
+        let outcome = match ended {
             Ok(status) if status.success() => Ok(()),
             Ok(status) => Err(format!("the editor ended with {status}")),
-            Err(error) => {
-                let program = command.get_program().to_string_lossy().into_owned();
-                Err(format!("cannot start `{program}`: {error}; set VISUAL or EDITOR"))
-            }
+            Err(error) => Err(format!("cannot start `{program}`: {error}; set VISUAL or EDITOR")),
         };
         take_over(self.has_mouse)?;
-        self.terminal.clear()?;
+        self.draw_all_again()?;
         Ok(outcome)
     }
 }
@@ -259,6 +269,13 @@ impl Ends {
             _ = self.interrupt.recv() => {}
         }
     }
+
+    /// A Ctrl-C typed in the editor goes to every process of the terminal and was meant for the editor alone.
+    async fn forget_interrupts(&mut self) {
+        // Lets the runtime see what has arrived.
+        tokio::task::yield_now().await;
+        while futures::poll!(std::pin::pin!(self.interrupt.recv())).is_ready() {}
+    }
 }
 
 #[cfg(not(unix))]
@@ -272,6 +289,18 @@ impl Ends {
 
     async fn next(&mut self) {
         std::future::pending().await
+    }
+
+    async fn forget_interrupts(&mut self) {}
+}
+
+/// Debug builds: panics at the key that `FLOWBENCH_PANIC_AT_KEY` names, so that a test sees what a bug leaves behind.
+fn panic_for_a_test(input: &Input) {
+    if cfg!(debug_assertions)
+        && let Input::Key(key) = input
+        && std::env::var("FLOWBENCH_PANIC_AT_KEY").is_ok_and(|name| name == key.to_string())
+    {
+        panic!("FLOWBENCH_PANIC_AT_KEY is {key}");
     }
 }
 

@@ -15,7 +15,7 @@ mod failure;
 mod full_refresh;
 mod kill;
 mod signals;
-mod writers;
+pub mod writers;
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -227,7 +227,7 @@ impl App {
                 self.say(
                     Role::Warning,
                     match is_again {
-                        true => "still stopping: the running batches come to their end first; q leaves at once",
+                        true => "still stopping: the running batches come to their end first; q, then Ctrl-C, leaves at once",
                         false => "stopping at the batch boundary…",
                     },
                 );

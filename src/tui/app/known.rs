@@ -76,7 +76,8 @@ impl Known {
             return;
         }
         let has_errors = verdict.diagnostics.iter().any(Diagnostic::is_error);
-        if !has_errors {
+        // Only the analysis knows that they are good.
+        if !has_errors && verdict.stage == Stage::Analysis {
             self.last_good = Some((verdict.pipeline.clone(), verdict.revision));
         }
         self.files = verdict.pipeline.workspace.files.iter().map(|file| file.path.clone()).collect();
