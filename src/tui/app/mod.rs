@@ -23,7 +23,7 @@ pub mod update;
 
 use std::collections::BTreeSet;
 
-use pipeline::answer::Answer;
+use pipeline::answer::{Answer, Stage};
 use pipeline::command::Command;
 use pipeline::event::Level;
 use ratatui::layout::Rect;
@@ -394,7 +394,11 @@ impl App {
             _ => {}
         }
         self.popup_answer(&answer);
-        Vec::new()
+        match &answer {
+            Answer::Verdict(verdict) if verdict.stage == Stage::Analysis => self.renew_menu(),
+            Answer::Started { .. } | Answer::Ended { .. } => self.renew_menu(),
+            _ => Vec::new(),
+        }
     }
 
     /// Puts a sentence into the bottom line.

@@ -20,6 +20,9 @@ use crate::screen::popup_frame;
 use crate::theme::Role;
 use crate::widget::text::fit;
 
+/// The title of the menu of what to run.
+const RUN: &str = "Run";
+
 /// A menu.
 #[derive(Debug, Clone)]
 pub struct Menu {
@@ -189,7 +192,7 @@ impl App {
                 },
             },
         ];
-        self.popups.push(Popup::Menu(Box::new(Menu::new("Run", items))));
+        self.popups.push(Popup::Menu(Box::new(Menu::new(RUN, items))));
         self.menu_moved()
     }
 
@@ -260,6 +263,21 @@ impl App {
         });
         self.popups.push(Popup::Menu(Box::new(Menu::new("Reset", items))));
         self.menu_moved()
+    }
+
+    /// Makes an open menu anew, since what can be done is not what it was; the cursor stays on its item.
+    pub(crate) fn renew_menu(&mut self) -> Vec<Effect> {
+        let Some(Popup::Menu(menu)) = self.popups.last() else { return Vec::new() };
+        let (is_run, cursor) = (menu.title == RUN, menu.list.cursor);
+        self.popups.pop();
+        let effects = if is_run { self.open_run_menu() } else { self.open_reset_menu() };
+        match self.popups.last_mut() {
+            Some(Popup::Menu(menu)) if cursor > 0 => {
+                menu.list.cursor = cursor.min(menu.items.len() - 1);
+                self.menu_moved()
+            }
+            _ => effects,
+        }
     }
 
     /// Asks what the item under the cursor would do.
