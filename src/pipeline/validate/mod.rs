@@ -10,7 +10,10 @@
 //! - `protected_table.rs`: `pipelines.reset.allowed = false` below a table that may be reset
 //! - `empty_pipeline.rs`: nothing to run
 //! - `mode.rs`: what the pipeline's mode allows
+//!
+//! `blocks.rs` is no rule: it folds what follows from an error under the error.
 
+mod blocks;
 mod column_type;
 mod cycle;
 mod empty_pipeline;
@@ -21,6 +24,8 @@ mod stream_or_batch;
 mod table_clauses;
 mod view;
 mod view_depth;
+
+pub use blocks::fold as fold_consequences;
 
 use crate::diagnostic::Diagnostic;
 use crate::graph::Graph;

@@ -131,6 +131,10 @@ fn details(app: &App, found: &Diagnostic, cells: usize) -> Vec<Line<'static>> {
         let text = format!("      {}  {}", place.unwrap_or_default(), label.message);
         lines.push(Line::styled(fit(&text, cells).into_owned(), theme.style(Role::Muted)));
     }
+    if let Some(blocks) = found.blocks_in_words() {
+        let text = format!("      {blocks}");
+        lines.push(Line::styled(fit(&text, cells).into_owned(), theme.style(Role::Warning)));
+    }
     if let Some(help) = &found.help {
         let text = format!("      {} {help}", theme.pick("→", "->"));
         lines.push(Line::styled(fit(&text, cells).into_owned(), theme.style(Role::Good)));
