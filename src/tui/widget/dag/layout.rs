@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::channel::{self, Channel, Ends, Link};
+use super::channel::{self, Channel, Ends, Link, Routing};
 use super::keep::{self, Known};
 use super::layers::{self, Layers};
 use super::model::{Graph, Limits, Skips};
@@ -64,13 +64,14 @@ pub fn layout(graph: &Graph, previous: Option<&Layout>, limits: &Limits) -> Layo
         Some(previous) => keep::keep_rows(&layers, &sorted.keys, &previous.known, &mut row),
         None => rows_anew(&layers, &mut row),
     };
-    let mut channels = route_all(&layers, &columns, &row);
+    let mut routings = route_all(&layers, &columns, &row);
     for _ in 0..FREE_ROW_ROUNDS {
-        if previous.is_some() || !insert_rows(&channels, &mut row) {
+        if previous.is_some() || !insert_rows(&routings, &mut row) {
             break;
         }
-        channels = route_all(&layers, &columns, &row);
+        routings = route_all(&layers, &columns, &row);
     }
+    let channels = routings.iter().map(|routing| routing.assign_lanes(&row)).collect();
     let stubs = stub::stubs(graph, &sorted, &ranks, &layers);
     Drawing { graph, sorted, layers, row, columns, channels, stubs, limits }.finish()
 }
@@ -138,14 +139,14 @@ fn rows_anew(layers: &Layers, row: &mut [i32]) -> Vec<Vec<usize>> {
     columns
 }
 
-fn route_all(layers: &Layers, columns: &[Vec<usize>], row: &[i32]) -> Vec<Channel> {
-    let channels = columns.iter().take(columns.len().saturating_sub(1));
-    channels.map(|left| channel::route(&Ends { left, row, links: &layers.right })).collect()
+fn route_all(layers: &Layers, columns: &[Vec<usize>], row: &[i32]) -> Vec<Routing> {
+    let all_but_last = columns.iter().take(columns.len().saturating_sub(1));
+    all_but_last.map(|left| channel::route(&Ends { left, row, links: &layers.right })).collect()
 }
 
 /// Inserts the rows that channels want; returns whether there were any.
-fn insert_rows(channels: &[Channel], row: &mut [i32]) -> bool {
-    let mut after: Vec<i32> = channels.iter().flat_map(|channel| &channel.wanted_rows).copied().collect();
+fn insert_rows(routings: &[Routing], row: &mut [i32]) -> bool {
+    let mut after: Vec<i32> = routings.iter().flat_map(|routing| &routing.wanted_rows).copied().collect();
     after.sort_unstable();
     after.dedup();
     for row in row.iter_mut() {
