@@ -6,13 +6,15 @@
 //! vertex, go to one vertex, or if each of its sources is linked to each of its targets:
 //!
 //! ```text
-//! a ─┬─▸ x    a ─╮     a ─┬┬─▸ x
-//!    ├─▸ y    b ─┼▸    b ─┤├─▸ y       (the second with ┤ and ─▸ on rows of their own)
-//!    ╰─▸ z    c ─╯     c ─╯╰─▸ z
+//! from one     to one       all to all     not all: `b` doesn't lead to `x`
+//! a ─┬─▸ x     a ─╮         a ─┬─┬─▸ x     a ───┬─▸ x
+//!    ├─▸ y     b ─┤         b ─┤ ├─▸ y     b ─┬─╰─▸ y
+//!    ╰─▸ z     c ─┴─▸ x     c ─╯ ╰─▸ z        ╰───▸ z
 //! ```
 //!
 //! Where a horizontal line meets a vertical one of another net it passes under it: `─│─`, also `─├─▸` and `─╰─▸` on
-//! the way to a common target. No cell has four arms; a net that would have one is two nets, side by side.
+//! the way to a common target, as in the last one. No cell has four arms; a net that would have one is two nets, side
+//! by side.
 //!
 //! On one row a line from the left and another one to the right must not lie on each other: the net of the first is
 //! left of the net of the second. Where such rules form a circle, a line takes a free row in between.
