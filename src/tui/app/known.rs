@@ -82,6 +82,11 @@ impl Known {
         self.files = verdict.pipeline.workspace.files.iter().map(|file| file.path.clone()).collect();
         let graph = &verdict.pipeline.graph;
         self.findings = findings(graph, &verdict.diagnostics);
+        if let Some((good, _)) = self.last_good.as_ref().filter(|_| has_errors) {
+            for label in missing(good, &verdict.pipeline, &verdict.diagnostics) {
+                self.findings.entry(label).or_default().0 += 1;
+            }
+        }
         let broken: Vec<DatasetId> = graph
             .dataset_ids()
             .filter(|id| self.findings.get(&graph.dataset(*id).label).is_some_and(|(errors, _)| *errors > 0))
@@ -241,6 +246,28 @@ pub fn source_name(graph: &Graph, source: &Source) -> Option<String> {
         Source::External { id, .. } => Some(graph.externals[id.0].name.value.to_string()),
         Source::Dataset { .. } | Source::Unresolved => None,
     }
+}
+
+/// The datasets of the last good files that the broken ones don't define any more, or not all of whose flows they
+/// do: what is wrong with a statement that can't be read is wrong with what it defined.
+fn missing(good: &Pipeline, now: &Pipeline, diagnostics: &[Diagnostic]) -> BTreeSet<String> {
+    let has_errors = |span: pipeline::text::Span| {
+        let path = good.workspace.files.get(span.file.0).map(|file| file.path.as_str());
+        diagnostics.iter().filter(|found| found.is_error()).any(|found| {
+            let file = found.span.and_then(|span| now.workspace.files.get(span.file.0));
+            file.is_some_and(|file| Some(file.path.as_str()) == path)
+        })
+    };
+    let mut labels = BTreeSet::new();
+    for dataset in &good.graph.datasets {
+        let is_gone = now.graph.find_dataset(&dataset.label).is_none() && has_errors(dataset.definition.span);
+        let flows = dataset.flows.iter().map(|flow| good.graph.flow(*flow));
+        let mut lost = flows.filter(|flow| now.graph.find_flow(&flow.name).is_none() && has_errors(flow.span));
+        if is_gone || lost.next().is_some() {
+            labels.insert(dataset.label.clone());
+        }
+    }
+    labels
 }
 
 /// Counts errors and warnings by the dataset in whose statements they stand.
