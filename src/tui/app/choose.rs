@@ -15,8 +15,8 @@ impl App {
     /// Chooses something: every pane shows it.
     pub fn choose(&mut self, node: Node) {
         if let (Node::Dataset(label), Some(folded)) = (&node, &mut self.folded)
-            && let Some(graph) = self.known.shown().map(|(pipeline, _)| &pipeline.graph)
-            && let Some(id) = graph.find_dataset(label)
+            && let Some(graph) = self.known.graph()
+            && let Some(id) = self.known.find_dataset(label)
             && folded.remove(&schema_of(graph, id))
         {
             self.redraw_picture();
@@ -41,8 +41,8 @@ impl App {
     pub fn chosen_dataset(&self) -> Option<DatasetId> {
         let graph = self.known.graph()?;
         match self.chosen.as_ref()? {
-            Node::Dataset(label) => graph.find_dataset(label),
-            Node::Flow(name) => graph.find_flow(name).map(|flow| graph.flow(flow).target),
+            Node::Dataset(label) => self.known.find_dataset(label),
+            Node::Flow(name) => self.known.find_flow(name).map(|flow| graph.flow(flow).target),
             Node::Source(_) | Node::Schema(_) | Node::File(_) => None,
         }
     }
@@ -51,9 +51,9 @@ impl App {
     pub fn chosen_flows(&self) -> Vec<FlowId> {
         let Some(graph) = self.known.graph() else { return Vec::new() };
         match &self.chosen {
-            Some(Node::Flow(name)) => graph.find_flow(name).into_iter().collect(),
+            Some(Node::Flow(name)) => self.known.find_flow(name).into_iter().collect(),
             Some(Node::Dataset(label)) => {
-                graph.find_dataset(label).map(|id| graph.dataset(id).flows.clone()).unwrap_or_default()
+                self.known.find_dataset(label).map(|id| graph.dataset(id).flows.clone()).unwrap_or_default()
             }
             _ => Vec::new(),
         }
@@ -63,8 +63,8 @@ impl App {
     pub(super) fn chosen_span(&self) -> Option<Span> {
         let graph = self.known.graph()?;
         match self.chosen.as_ref()? {
-            Node::Dataset(label) => graph.find_dataset(label).map(|id| graph.dataset(id).definition.name.span),
-            Node::Flow(name) => graph.find_flow(name).map(|flow| graph.flow(flow).name_span),
+            Node::Dataset(label) => self.known.find_dataset(label).map(|id| graph.dataset(id).definition.name.span),
+            Node::Flow(name) => self.known.find_flow(name).map(|flow| graph.flow(flow).name_span),
             Node::Source(name) => graph.flows.iter().map(|flow| &flow.reading).find_map(|reading| {
                 let inputs = reading.inputs.iter();
                 inputs
@@ -298,7 +298,7 @@ impl App {
         match bad.into_iter().nth(next) {
             Some(label) => {
                 let flow = self.known.graph().and_then(|graph| {
-                    let id = graph.find_dataset(&label)?;
+                    let id = self.known.find_dataset(&label)?;
                     let flows = graph.dataset(id).flows.iter().map(|flow| graph.flow(*flow).name.clone());
                     flows.into_iter().find(|name| self.known.flow_state(name) == State::Failed)
                 });

@@ -229,7 +229,7 @@ impl App {
 fn full_refresh_facts(graph: &Graph, known: &Known, request: &UpdateRequest) -> Vec<(Role, String, String)> {
     let named: BTreeSet<DatasetId> = match request.full_refresh_all {
         true => graph.dataset_ids().filter(|id| graph.dataset(*id).kind().is_stored()).collect(),
-        false => request.full_refresh.iter().filter_map(|name| graph.find_dataset(name)).collect(),
+        false => request.full_refresh.iter().filter_map(|name| known.find_dataset(name)).collect(),
     };
     let (protected, mut anew): (BTreeSet<DatasetId>, BTreeSet<DatasetId>) =
         named.into_iter().partition(|id| !graph.dataset(*id).is_reset_allowed());

@@ -48,7 +48,7 @@ pub fn draw(app: &mut App, pane: Pane, inner: Rect, buffer: &mut Buffer) {
 fn flow_line(app: &App, name: &str, wide: usize) -> Line<'static> {
     let theme = app.options.theme;
     let Some(graph) = app.known.graph() else { return Line::default() };
-    let Some(id) = graph.find_flow(name) else { return Line::default() };
+    let Some(id) = app.known.find_flow(name) else { return Line::default() };
     let flow = graph.flow(id);
     let state = app.known.flow_state(name);
     let run = app.known.update.as_ref().and_then(|update| update.flows.get(name));

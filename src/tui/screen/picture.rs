@@ -149,7 +149,7 @@ fn foot(app: &App, node: &Node) -> String {
     let nodes = app.picture.nodes.len();
     let name = fit_middle(name_of(node), 40).into_owned();
     let more = match node {
-        Node::Dataset(label) => match graph.find_dataset(label) {
+        Node::Dataset(label) => match app.known.find_dataset(label) {
             Some(id) => format!(
                 " · {} upstream · {} downstream · {} into it",
                 graph.upstream(id).len(),
@@ -158,7 +158,7 @@ fn foot(app: &App, node: &Node) -> String {
             ),
             None => String::new(),
         },
-        Node::Flow(name) => match graph.find_flow(name) {
+        Node::Flow(name) => match app.known.find_flow(name) {
             Some(id) => format!(" · {} into {}", graph.flow(id).kind.words(), graph.dataset(graph.flow(id).target).label),
             None => String::new(),
         },
@@ -178,7 +178,7 @@ fn node_line(app: &App, node: &Node, cells: usize) -> Line<'static> {
             let datasets: Vec<_> = graph.dataset_ids().filter(|id| schema_of(graph, *id) == *name).collect();
             (theme.pick("▸", "+").to_string(), group_states(app, graph, &datasets))
         }
-        Node::Dataset(label) => match graph.find_dataset(label) {
+        Node::Dataset(label) => match app.known.find_dataset(label) {
             Some(id) => {
                 let kind = theme.kind_glyph(graph.dataset(id).kind());
                 let mut right = short_state(app, graph, id);
@@ -231,7 +231,7 @@ fn node_line(app: &App, node: &Node, cells: usize) -> Line<'static> {
 
 fn flow_mark(app: &App, graph: &Graph, name: &str) -> String {
     let theme = app.options.theme;
-    match graph.find_flow(name).map(|id| graph.flow(id).kind) {
+    match app.known.find_flow(name).map(|id| graph.flow(id).kind) {
         Some(FlowKind::Once) => theme.pick("1×", "1x").to_string(),
         _ => "+".to_string(),
     }

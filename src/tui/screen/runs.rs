@@ -56,7 +56,7 @@ fn draw_detail(app: &mut App, area: Rect, buffer: &mut Buffer) {
     let mut lines: Vec<(Role, String)> = Vec::new();
     let state = app.known.flow_state(&name);
     let graph = app.known.graph();
-    let flow = graph.and_then(|graph| graph.find_flow(&name).map(|id| (graph, id)));
+    let flow = graph.and_then(|graph| app.known.find_flow(&name).map(|id| (graph, id)));
     if let Some((graph, id)) = flow {
         let flow = graph.flow(id);
         let target = &graph.dataset(flow.target).label;
