@@ -1,5 +1,7 @@
 //! What is chosen, and how it follows the cursors of lists and graph.
 
+use std::collections::BTreeSet;
+
 use pipeline::diagnostic::{Diagnostic, Severity};
 use pipeline::event::{Event, Level, State};
 use pipeline::graph::{DatasetId, FlowId};
@@ -83,9 +85,16 @@ impl App {
         issues
     }
 
-    /// The flows of the Runs screen, in the order of the files: a row stays where it is while its state changes.
+    /// The flows of the Runs screen, each after those that write what it reads: a row stays where it is while its
+    /// state changes.
     pub fn flow_names(&self) -> Vec<String> {
-        self.known.graph().map_or_else(Vec::new, |graph| graph.flows.iter().map(|flow| flow.name.clone()).collect())
+        let Some(graph) = self.known.graph() else { return Vec::new() };
+        let order = graph.topological_order();
+        let on_cycles = graph.dataset_ids().filter(|_| order.len() < graph.datasets.len());
+        let mut seen = BTreeSet::new();
+        let ids = order.iter().copied().chain(on_cycles).filter(|id| seen.insert(*id)).collect::<Vec<_>>();
+        let flows = ids.into_iter().flat_map(|id| &graph.dataset(id).flows);
+        flows.map(|flow| graph.flow(*flow).name.clone()).collect()
     }
 
     /// The events of the log at its level.

@@ -311,15 +311,20 @@ pub fn plan_lines(plan: &PlanReport) -> Vec<(Role, String)> {
         let is_of = |backlog: &&FlowBacklog| named.strip_prefix(&backlog.flow).is_some_and(|rest| rest.starts_with(':'));
         let backlog = plan.backlog.iter().find(is_of);
         let new = backlog.map_or_else(String::new, |backlog| match (backlog.files, backlog.versions) {
-            (0, 0) => "  nothing new".to_string(),
-            (0, versions) => format!("  {} new", number::counted(versions, "version", "versions")),
+            (0, 0) => "nothing new; ".to_string(),
+            (0, versions) => format!("{} new; ", number::counted(versions, "version", "versions")),
             (files, 0) => {
-                format!("  {}, {} new", number::counted(files, "file", "files"), number::bytes(backlog.bytes))
+                format!("{}, {} new; ", number::counted(files, "file", "files"), number::bytes(backlog.bytes))
             }
-            (files, versions) => format!("  {files} files, {versions} versions new"),
+            (files, versions) => format!("{files} files, {versions} versions new; "),
         });
         let role = if line.starts_with("run") || line.starts_with("full") { Role::Text } else { Role::Muted };
-        lines.push((role, format!("{line}{new}")));
+        // What is new first: the end of a line is cut in a narrow terminal.
+        let line = match line.split_once(": ") {
+            Some((head, does)) => format!("{head}: {new}{does}"),
+            None => line.clone(),
+        };
+        lines.push((role, line));
     }
     for changed in &plan.changes {
         for change in &changed.changes {
