@@ -174,7 +174,10 @@ enum Done {
     Status,
     /// The running update reported something.
     Event(Event),
-    Update { request: UpdateRequest, outcome: Result<UpdateReport, Error> },
+    Update {
+        request: UpdateRequest,
+        outcome: Result<UpdateReport, Error>,
+    },
     /// State or tables were changed by a command.
     Changed,
 }

@@ -93,9 +93,10 @@ impl App {
             Screen::Log => Pane::Events,
         };
         if screen == Screen::Runs {
-            let flow = self.chosen_flows().first().and_then(|flow| {
-                self.known.graph().map(|graph| graph.flow(*flow).name.clone())
-            });
+            let flow = self
+                .chosen_flows()
+                .first()
+                .and_then(|flow| self.known.graph().map(|graph| graph.flow(*flow).name.clone()));
             if let Some(at) = flow.and_then(|name| self.flow_names().iter().position(|known| *known == name)) {
                 self.flows.cursor = at;
             }

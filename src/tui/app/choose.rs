@@ -344,7 +344,9 @@ impl App {
         });
         let (role, text) = match place {
             Some(first) => (Role::Error, format!("{first}  (checked in {took_ms} ms; ]d goes there)")),
-            None if before.0 > 0 => (Role::Good, format!("fixed: no errors, {warnings} warnings; checked in {took_ms} ms")),
+            None if before.0 > 0 => {
+                (Role::Good, format!("fixed: no errors, {warnings} warnings; checked in {took_ms} ms"))
+            }
             None => (Role::Good, format!("checked in {took_ms} ms: {errors} errors, {warnings} warnings")),
         };
         self.say(role, text);

@@ -58,7 +58,11 @@ pub enum Effect {
     /// Asks the engine.
     Ask(Command),
     /// Opens the user's editor at a place of a file of the workspace; line and column from 1.
-    Edit { path: String, line: usize, column: usize },
+    Edit {
+        path: String,
+        line: usize,
+        column: usize,
+    },
     /// Draws every cell again.
     Repaint,
     Quit,

@@ -21,7 +21,11 @@ pub struct ListRow {
 /// What a row shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RowKind {
-    Schema { name: String, is_folded: bool, datasets: Vec<DatasetId> },
+    Schema {
+        name: String,
+        is_folded: bool,
+        datasets: Vec<DatasetId>,
+    },
     Dataset(DatasetId),
     /// A flow into the dataset above.
     Flow(FlowId),
@@ -47,10 +51,12 @@ impl App {
         }
         if !self.known.files.is_empty() {
             rows.push(ListRow { kind: RowKind::Heading("files"), node: None });
-            rows.extend(self.known.files.iter().map(|path| ListRow {
-                kind: RowKind::File(path.clone()),
-                node: Some(Node::File(path.clone())),
-            }));
+            rows.extend(
+                self.known
+                    .files
+                    .iter()
+                    .map(|path| ListRow { kind: RowKind::File(path.clone()), node: Some(Node::File(path.clone())) }),
+            );
         }
         rows
     }

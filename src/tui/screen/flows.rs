@@ -92,7 +92,10 @@ fn flow_line(app: &App, name: &str, wide: usize, spark_cells: usize) -> Line<'st
     let batches = if is_ours_metrics { number(metrics.batches) } else { String::new() };
     Line::from(vec![
         Span::raw(format!(" {name}{:pad$} {kind:<6} ", "")),
-        Span::styled(format!("{} {:<9} ", theme.state_glyph(state), state.word()), theme.style(Theme::state_role(state))),
+        Span::styled(
+            format!("{} {:<9} ", theme.state_glyph(state), state.word()),
+            theme.style(Theme::state_role(state)),
+        ),
         Span::raw(format!("{batches:>5} {:>7} {:>8} ", number(metrics.rows_in), number(metrics.rows_out))),
         Span::styled(format!("{spark:>spark_cells$}"), theme.style(Role::Running)),
         Span::raw(format!("{rate:>8} {backlog:>8} {:>8}  ", time.map(duration).unwrap_or_default())),

@@ -159,7 +159,9 @@ fn foot(app: &App, node: &Node) -> String {
             None => String::new(),
         },
         Node::Flow(name) => match app.known.find_flow(name) {
-            Some(id) => format!(" · {} into {}", graph.flow(id).kind.words(), graph.dataset(graph.flow(id).target).label),
+            Some(id) => {
+                format!(" · {} into {}", graph.flow(id).kind.words(), graph.dataset(graph.flow(id).target).label)
+            }
             None => String::new(),
         },
         Node::Source(_) | Node::Schema(_) | Node::File(_) => String::new(),
@@ -214,7 +216,9 @@ fn node_line(app: &App, node: &Node, cells: usize) -> Line<'static> {
     let kept_width = cells_of(&kept);
     let name = match node {
         Node::Source(path) => fit_middle(tail(path), name_cells).into_owned(),
-        node => fit_middle(name_of(node), name_cells.saturating_sub(kept_width + usize::from(kept_width > 0))).into_owned(),
+        node => {
+            fit_middle(name_of(node), name_cells.saturating_sub(kept_width + usize::from(kept_width > 0))).into_owned()
+        }
     };
     let style = match node {
         Node::Source(_) => theme.style(Role::Muted),

@@ -14,7 +14,9 @@ use crate::widget::text::fit;
 /// Draws the screen.
 pub fn draw(app: &mut App, area: Rect, buffer: &mut Buffer) {
     let title = match &app.known.update {
-        Some(update) => format!("Flows · update {} · {}", update.number.map_or("…".to_string(), |n| n.to_string()), update.request),
+        Some(update) => {
+            format!("Flows · update {} · {}", update.number.map_or("…".to_string(), |n| n.to_string()), update.request)
+        }
         None => "Flows · never run".to_string(),
     };
     if app.is_maximised {
@@ -69,7 +71,11 @@ fn draw_detail(app: &mut App, area: Rect, buffer: &mut Buffer) {
     }
     if let Some(run) = app.known.update.as_ref().and_then(|update| update.flows.get(&name)) {
         let m = run.metrics;
-        let mut words = vec![counted(m.batches, "batch", "batches"), format!("{} rows in", count(m.rows_in)), format!("{} rows out", count(m.rows_out))];
+        let mut words = vec![
+            counted(m.batches, "batch", "batches"),
+            format!("{} rows in", count(m.rows_in)),
+            format!("{} rows out", count(m.rows_out)),
+        ];
         if m.files_in > 0 {
             words.push(format!("{}, {}", counted(m.files_in, "file", "files"), bytes(m.bytes_in)));
         }
