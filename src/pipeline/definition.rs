@@ -13,6 +13,8 @@ use crate::text::{Span, Spanned};
 pub enum Definition {
     Dataset(DatasetDefinition),
     Flow(FlowDefinition),
+    /// A flow that could not be read; a diagnostic says why. Its name is known, so that others may wait for it.
+    BrokenFlow(Spanned<String>),
 }
 
 /// Where names are completed: the catalog and schema in force (`USE`, else flowbench.toml's).
@@ -91,18 +93,31 @@ pub struct ColumnDefinition {
     pub comment: Option<String>,
 }
 
-/// `CREATE FLOW name AS INSERT INTO [ONCE] target [BY NAME] query`, or `[[flow]]`.
+/// `CREATE FLOW name [DEPENDS ON (flow, …)] AS INSERT INTO [ONCE] target [BY NAME] query`, or `[[flow]]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FlowDefinition {
     pub name: Spanned<String>,
     pub target: Spanned<Name>,
     pub scope: Scope,
     pub is_once: bool,
+    /// The flows that must have ended before this one starts.
+    pub depends_on: Vec<FlowReference>,
     pub comment: Option<String>,
     pub query: Query,
     pub limits: FlowLimits,
     /// The whole statement.
     pub span: Span,
+}
+
+/// A flow that another one waits for, as written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FlowReference {
+    /// More than one part where it is the default flow of a table in another schema.
+    pub name: Name,
+    /// The name, without the quotes of TOML.
+    pub span: Span,
+    /// False where `${…}` or `for_each` made the name: no edit may put another one there.
+    pub is_literal: bool,
 }
 
 /// A flow's own settings (behaviours B-8, B-35): TOML `limits`, or `SET pipelines.flow.… = …` before it.

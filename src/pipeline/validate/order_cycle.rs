@@ -1,0 +1,101 @@
+//! Flows may not wait for one another in a circle, be it by `depends_on` alone or together with what they read
+//! (behaviours O-18). Each circle is printed whole, every edge with its place. Circles of data alone: `cycle.rs`.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use crate::diagnostic::Diagnostic;
+use crate::graph::{FlowId, Graph, Source};
+use crate::settings::Settings;
+use crate::text::Span;
+
+/// `.0` must end before `.1` starts.
+type Edge = (FlowId, FlowId);
+
+pub(super) fn check(graph: &Graph, _settings: &Settings, diagnostics: &mut Vec<Diagnostic>) {
+    if graph.flows.iter().all(|flow| flow.depends_on.is_empty()) {
+        return;
+    }
+    let ordered: BTreeSet<FlowId> = graph.flows_in_order().into_iter().collect();
+    if ordered.len() == graph.flows.len() {
+        return;
+    }
+    let successors = graph.flow_successors();
+    let mut told: BTreeSet<Edge> = BTreeSet::new();
+    // Every order edge on a circle is in one that is told, so that all can be mended at once.
+    for flow in graph.flow_ids().filter(|flow| !ordered.contains(flow)) {
+        for before in graph.order_predecessors(flow) {
+            if told.contains(&(before, flow)) {
+                continue;
+            }
+            let Some(way) = shortest_way(&successors, flow, before) else { continue };
+            let cycle: Vec<FlowId> = [before].into_iter().chain(way).collect();
+            told.extend(cycle.windows(2).map(|pair| (pair[0], pair[1])));
+            diagnostics.push(describe(graph, &cycle));
+        }
+    }
+}
+
+/// The shortest way along the edges, both ends included; None if there is none.
+fn shortest_way(successors: &[BTreeSet<FlowId>], from: FlowId, to: FlowId) -> Option<Vec<FlowId>> {
+    let mut came_from: Vec<Option<FlowId>> = vec![None; successors.len()];
+    let mut open = VecDeque::from([from]);
+    while let Some(flow) = open.pop_front() {
+        if flow == to {
+            let mut way = vec![to];
+            while let Some(before) = came_from[way[way.len() - 1].0] {
+                way.push(before);
+            }
+            way.reverse();
+            return Some(way);
+        }
+        for next in successors[flow.0].iter().copied().filter(|next| *next != from) {
+            if came_from[next.0].is_none() {
+                came_from[next.0] = Some(flow);
+                open.push_back(next);
+            }
+        }
+    }
+    None
+}
+
+/// `cycle` begins and ends with the same flow; its first edge is one of order.
+fn describe(graph: &Graph, cycle: &[FlowId]) -> Diagnostic {
+    let names: Vec<&str> = cycle.iter().map(|id| graph.flow(*id).name.as_str()).collect();
+    let edges: Vec<(Option<Span>, String)> = cycle.windows(2).map(|pair| edge(graph, (pair[0], pair[1]))).collect();
+    let message = format!("flows wait for one another in a circle: {}", names.join(" → "));
+    let mut diagnostic = Diagnostic::error("order-cycle", edges[0].0, message)
+        .condition("CircularDependencyException")
+        .reason(format!("{}; none of them could start first", edges[0].1))
+        .help("take one of them out of `depends_on`");
+    for (span, words) in &edges[1..] {
+        if let Some(span) = span {
+            diagnostic = diagnostic.label(*span, words.clone());
+        }
+    }
+    diagnostic
+}
+
+/// Where an edge is written, and what it says.
+fn edge(graph: &Graph, (before, after): Edge) -> (Option<Span>, String) {
+    let (first, second) = (graph.flow(before), graph.flow(after));
+    if let Some(named) = second.depends_on.iter().find(|predecessor| predecessor.flow == Some(before)) {
+        return (Some(named.reference.span), format!("`{}` waits for `{}`", second.name, first.name));
+    }
+    let table = first.target;
+    let label = &graph.dataset(table).label;
+    let input = second.reading.inputs.iter().find_map(|input| match input.source {
+        Source::Dataset { id, .. } if id == table => Some((input.span, String::new())),
+        Source::Dataset { id, .. } => {
+            let view = graph.dataset(id).view.as_ref()?;
+            let through = format!(" through `{}`", graph.dataset(id).label);
+            graph.stored_inputs(view).contains(&table).then_some((input.span, through))
+        }
+        _ => None,
+    });
+    let through = input.as_ref().map_or("", |(_, through)| through.as_str());
+    let words = match first.is_default {
+        true => format!("`{}` reads `{label}`{through}", second.name),
+        false => format!("`{}` reads `{label}`{through}, which `{}` writes", second.name, first.name),
+    };
+    (input.map(|(span, _)| span), words)
+}
