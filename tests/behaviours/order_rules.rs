@@ -187,6 +187,43 @@ fn o_26_a_table_is_no_flow_and_its_flow_is_offered() {
 }
 
 #[test]
+fn offered_names_fit_where_they_are_put_and_mend_the_file() {
+    let flow = |name: &str, more: &str, stream: &str| {
+        format!("[[flow]]\nname = \"{name}\"\ntarget = \"raw\"\n{more}\nsql = \"SELECT * FROM {stream}{}\"\n", files())
+    };
+    let toml = |depends_on: &str| {
+        let (history, live) = (flow("backfill_2024", "once = true", ""), flow("live", depends_on, "STREAM "));
+        format!("[[streaming_table]]\nname = \"raw\"\n\n{history}\n{live}")
+    };
+    for depends_on in [
+        "depends_on = \"backfil_2024\"",
+        "depends_on = ['  backfil_2024 ']",
+        "depends_on = [\"backfill_2024\", '''raw''']",
+    ] {
+        let workspace = TestWorkspace::empty();
+        workspace.write("flowbench.toml", "");
+        workspace.events(2024, 1);
+        workspace.write("transformations/flows.toml", toml(depends_on));
+        let outcome = validate(&workspace);
+        assert_eq!(outcome.code, Some(3), "{outcome}");
+        let edit = outcome.result["diagnostics"][0]["edit"].clone();
+        let number = |key: &str| edit[key].as_u64().unwrap() as usize;
+        let mut lines: Vec<String> = toml(depends_on).lines().map(str::to_string).collect();
+        let line = &mut lines[number("line") - 1];
+        line.replace_range(number("column") - 1..number("end_column") - 1, text(&edit["replacement"]));
+        workspace.write("transformations/flows.toml", lines.join("\n"));
+        assert_eq!(validate(&workspace).code, Some(0), "{depends_on}: {edit}");
+    }
+    // Where a parameter made the name, an edit would put another one in its place for good: none is offered.
+    let workspace = TestWorkspace::empty();
+    workspace.write("flowbench.toml", "[configuration]\nyear = \"2042\"\n");
+    workspace.events(2024, 1);
+    workspace.write("transformations/flows.toml", toml("depends_on = \"backfill_${year}\""));
+    let diagnostic = validate(&workspace).diagnostic("unknown-flow");
+    assert_eq!((&diagnostic["help"], &diagnostic["edit"]), (&"did you mean `backfill_2024`?".into(), &().into()));
+}
+
+#[test]
 fn continuous_mode_with_an_order_is_refused() {
     let workspace = live_after("backfill_2024");
     workspace.write("flowbench.toml", "[pipeline]\nmode = \"continuous\"\n");

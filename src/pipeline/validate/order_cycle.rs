@@ -20,17 +20,23 @@ pub(super) fn check(graph: &Graph, _settings: &Settings, diagnostics: &mut Vec<D
         return;
     }
     let successors = graph.flow_successors();
-    let mut told: BTreeSet<Edge> = BTreeSet::new();
-    // Every order edge on a circle is in one that is told, so that all can be mended at once.
+    let mut cycles: Vec<Vec<FlowId>> = Vec::new();
     for flow in graph.flow_ids().filter(|flow| !ordered.contains(flow)) {
         for before in graph.order_predecessors(flow) {
-            if told.contains(&(before, flow)) {
-                continue;
-            }
-            let Some(way) = shortest_way(&successors, flow, before) else { continue };
-            let cycle: Vec<FlowId> = [before].into_iter().chain(way).collect();
-            told.extend(cycle.windows(2).map(|pair| (pair[0], pair[1])));
+            let way = shortest_way(&successors, flow, before);
+            cycles.extend(way.map(|way| [before].into_iter().chain(way).collect::<Vec<_>>()));
+        }
+    }
+    // The shortest are the clearest. Those that share an order edge with one that is told may be mended with it.
+    cycles.sort_by_key(Vec::len);
+    let mut told: BTreeSet<Edge> = BTreeSet::new();
+    for cycle in cycles {
+        let edges = cycle.windows(2).map(|pair| (pair[0], pair[1]));
+        let order: Vec<Edge> =
+            edges.filter(|(before, after)| graph.order_predecessors(*after).contains(before)).collect();
+        if order.iter().all(|edge| !told.contains(edge)) {
             diagnostics.push(describe(graph, &cycle));
+            told.extend(order);
         }
     }
 }
