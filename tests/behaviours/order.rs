@@ -347,6 +347,15 @@ fn o_25_a_failure_skips_the_whole_chain_behind_it_and_a_done_flow_skips_nobody()
 }
 
 #[test]
+fn a_refresh_of_what_failed_takes_the_skipped_ones_along_in_order() {
+    let workspace = two_tables("DEPENDS ON a");
+    workspace.command_with(&["run"], &[("FLOWBENCH_FAIL_POINT", "written@a=error")]);
+    let outcome = workspace.run_ok(&["--refresh-failed"]);
+    assert_eq!(states(&outcome, &["a", "b"]), ["COMPLETED", "COMPLETED"]);
+    assert_ran_in_order(&outcome, &["a", "b"]);
+}
+
+#[test]
 fn a_backfill_that_runs_again_is_waited_for_again() {
     let workspace = chain();
     workspace.run_ok(&[]);
@@ -388,6 +397,8 @@ fn the_event_log_says_whom_a_flow_waited_for() {
     assert_eq!(definition("live")["details"]["depends_on"], serde_json::json!(["backfill_2024"]));
     assert_eq!(definition("backfill_2023")["details"]["depends_on"], serde_json::json!([]));
     assert_eq!(definition("live")["message"], "flow `live` into `raw`: append, after `backfill_2024`");
+    let queued = outcome.events_of("flow_progress").into_iter().find(|event| event["flow"] == "live").unwrap();
+    assert_eq!(queued["message"], "flow `live` is QUEUED, after `backfill_2024`");
     // And later, from the log.
     let log = workspace.command(&["events"]);
     let logged = log.events_of("flow_definition").into_iter().find(|event| event["flow"] == "live").unwrap().clone();

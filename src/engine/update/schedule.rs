@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pipeline::event::{Details, FlowMetrics, Level, State as RunState};
-use pipeline::graph::{FlowId, FlowKind};
+use pipeline::graph::{FlowId, FlowKind, Graph};
 use pipeline::plan::FlowAction;
 use pipeline::report::FlowOutcome;
 use pipeline::schedule::{Edge, Schedule, Step};
@@ -213,18 +213,14 @@ fn start(update: &Update, id: FlowId) -> Result<crate::state::Flow> {
     let definition = RecordedDefinition::of(graph, flow);
     update.state.record_run(&record.flow_id, &definition.to_json(), &definition_hash(&definition.query), now_us())?;
     let target = graph.dataset(flow.target);
-    let depends_on: Vec<String> = graph.order_names(id).into_iter().map(str::to_string).collect();
-    let after = match depends_on.is_empty() {
-        true => String::new(),
-        false => format!(", after `{}`", depends_on.join("`, `")),
-    };
+    let after = after(graph, id);
     update.recorder.report(
         Level::Info,
         About::flow(&flow.name, &target.label),
         format!("flow `{}` into `{}`: {}{after}", flow.name, target.label, flow.kind.words()),
         Details::FlowDefinition {
             input_datasets: definition.sources,
-            depends_on,
+            depends_on: graph.order_names(id).into_iter().map(str::to_string).collect(),
             output_dataset: target.label.clone(),
             flow_type: match flow.kind {
                 FlowKind::Append | FlowKind::Once => "APPEND".to_string(),
@@ -243,6 +239,14 @@ fn start(update: &Update, id: FlowId) -> Result<crate::state::Flow> {
         .state
         .flow_by_id(&record.flow_id)?
         .ok_or_else(|| Error::Internal(format!("flow `{}` was not recorded", flow.name)))
+}
+
+/// `, after `a`, `b``: the flows that it waits for by `depends_on`, in words.
+fn after(graph: &Graph, id: FlowId) -> String {
+    match graph.order_names(id).as_slice() {
+        [] => String::new(),
+        names => format!(", after `{}`", names.join("`, `")),
+    }
 }
 
 fn set(
@@ -265,7 +269,8 @@ fn report_state(update: &Update, id: FlowId, state: RunState, error: Option<&Err
     };
     let about = About::flow(&flow.name, target);
     let details = Details::FlowProgress { status: state, metrics };
-    let message = format!("flow `{}` is {state}", flow.name);
+    let after = if state == RunState::Queued { after(update.engine.graph(), id) } else { String::new() };
+    let message = format!("flow `{}` is {state}{after}", flow.name);
     match error {
         Some(Error::Canceled) | None => update.recorder.report(Level::Info, about, message, details),
         Some(error) => update.recorder.report_failure(about, format!("{message}: {error}"), error, details),

@@ -105,3 +105,91 @@ fn edge(graph: &Graph, (before, after): Edge) -> (Option<Span>, String) {
     };
     (input.map(|(span, _)| span), words)
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::load::load;
+    use crate::text::SourceFile;
+    use crate::workspace::Workspace;
+
+    /// Flow `f<i>` writes `t<i>`; an edge goes from any flow to any other.
+    fn sql(flows: usize, reads: &BTreeSet<(usize, usize)>, waits: &BTreeSet<(usize, usize)>) -> String {
+        let before = |edges: &BTreeSet<(usize, usize)>, of: usize, prefix: &str| -> Vec<String> {
+            edges.iter().filter(|(_, after)| *after == of).map(|(before, _)| format!("{prefix}{before}")).collect()
+        };
+        let mut sql = String::new();
+        for i in 0..flows {
+            let joins: String = before(reads, i, "t").iter().map(|table| format!(" CROSS JOIN {table}")).collect();
+            let waits = before(waits, i, "f").join(", ");
+            let waits = if waits.is_empty() { waits } else { format!("DEPENDS ON ({waits}) ") };
+            sql.push_str(&format!(
+                "CREATE STREAMING TABLE t{i};\nCREATE FLOW f{i} {waits}AS INSERT INTO t{i} BY NAME SELECT 1 AS x FROM \
+                 STREAM read_files('x', format => 'json') AS files{joins};\n"
+            ));
+        }
+        sql
+    }
+
+    /// The oracle: who comes before whom over any number of edges.
+    fn closure(flows: usize, edges: &BTreeSet<(usize, usize)>) -> Vec<Vec<bool>> {
+        let mut reach = vec![vec![false; flows]; flows];
+        edges.iter().for_each(|(before, after)| reach[*before][*after] = true);
+        for middle in 0..flows {
+            for from in 0..flows {
+                for to in 0..flows {
+                    reach[from][to] |= reach[from][middle] && reach[middle][to];
+                }
+            }
+        }
+        reach
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn every_circle_with_an_order_edge_is_found_and_nothing_else(
+            flows in 1usize..8,
+            reads in prop::collection::btree_set((0usize..8, 0usize..8), 0..6),
+            waits in prop::collection::btree_set((0usize..8, 0usize..8), 0..6),
+        ) {
+            let within = |edges: BTreeSet<(usize, usize)>| -> BTreeSet<(usize, usize)> {
+                edges.into_iter().map(|(a, b)| (a % flows, b % flows)).filter(|(a, b)| a != b).collect()
+            };
+            let (reads, waits) = (within(reads), within(waits));
+            let file = |path: &str, text: String| SourceFile { path: path.to_string(), text };
+            let files = vec![file("flowbench.toml", String::new()), file("all.sql", sql(flows, &reads, &waits))];
+            let pipeline = load(Workspace { folder_name: "case".to_string(), files, overrides: Vec::new() });
+            let edges: BTreeSet<(usize, usize)> = reads.union(&waits).copied().collect();
+            let reach = closure(flows, &edges);
+            let on_a_circle = |(before, after): &(usize, usize)| reach[*after][*before];
+
+            let circles: Vec<Vec<usize>> = pipeline
+                .diagnostics
+                .iter()
+                .filter(|diagnostic| diagnostic.code == "order-cycle")
+                .map(|diagnostic| {
+                    let (_, names) = diagnostic.message.split_once(": ").unwrap();
+                    names.split(" → ").map(|name| name[1..].parse().unwrap()).collect()
+                })
+                .collect();
+            for circle in &circles {
+                prop_assert_eq!(circle[0], circle[circle.len() - 1]);
+                prop_assert!(circle.windows(2).all(|pair| edges.contains(&(pair[0], pair[1]))), "{:?}", circle);
+                prop_assert!(circle.windows(2).any(|pair| waits.contains(&(pair[0], pair[1]))), "{:?}", circle);
+            }
+            prop_assert_eq!(circles.is_empty(), !waits.iter().any(on_a_circle));
+            // Without circles there is an order, and it keeps to every edge.
+            let order: Vec<usize> =
+                pipeline.graph.flows_in_order().iter().map(|id| pipeline.graph.flow(*id).name[1..].parse().unwrap()).collect();
+            prop_assert_eq!(order.len() == flows, !edges.iter().any(on_a_circle));
+            for (at, flow) in order.iter().enumerate() {
+                let before = edges.iter().filter(|(_, after)| after == flow).map(|(before, _)| before);
+                prop_assert!(before.into_iter().all(|before| order[..at].contains(before)), "{:?}", order);
+            }
+        }
+    }
+}
