@@ -241,7 +241,7 @@ fn start(update: &Update, id: FlowId) -> Result<crate::state::Flow> {
         .ok_or_else(|| Error::Internal(format!("flow `{}` was not recorded", flow.name)))
 }
 
-/// `, after `a`, `b``: the flows that it waits for by `depends_on`, in words.
+/// The flows that it waits for by `depends_on`, in words; empty if there is none.
 fn after(graph: &Graph, id: FlowId) -> String {
     match graph.order_names(id).as_slice() {
         [] => String::new(),
