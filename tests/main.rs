@@ -10,3 +10,5 @@ mod language;
 #[cfg(unix)]
 mod properties;
 mod tidy;
+#[cfg(unix)]
+mod validate;

@@ -34,15 +34,20 @@ Exit codes:
 Environment:
   NO_COLOR, CLICOLOR_FORCE   colours: never, always
   FLOWBENCH_LOG              what goes to the log file: error, warn, info (default), debug, trace
+  FLOWBENCH_ASCII=1          draws the workbench in ASCII only
+  FLOWBENCH_NO_MOUSE=1       leaves the mouse to the terminal
+  VISUAL, EDITOR             what `e` in the workbench opens
 
 Examples:
   flowbench init demo --sample registration && cd demo
+  flowbench                       the workbench: r runs, ? lists the keys, q quits
   flowbench run
   flowbench show registration_events_raw --limit 5";
 
 /// A terminal workbench for declarative data pipelines: SQL and TOML files in, Delta tables out
 ///
-/// Without a command, prints how the workspace stands.
+/// Without a command, opens the workbench: a screen that shows graph, runs, rows and problems and follows the files
+/// as they are saved. Where there is no terminal, prints how the workspace stands.
 #[derive(Debug, Parser)]
 #[command(name = "flowbench", version, styles = STYLES, after_help = AFTER_HELP, max_term_width = 100)]
 pub struct Arguments {

@@ -18,6 +18,7 @@ mod run;
 mod state;
 mod terminal;
 mod validate;
+mod workbench;
 mod workspace;
 
 use std::ffi::OsString;
@@ -81,6 +82,7 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> Exit {
     };
     let done = match arguments.folder.path {
         Some(path) if !is_bare || !path.exists() => Err(unknown_command(&path.to_string_lossy())),
+        _ if is_bare && !context.global.json && context.terminal.can_show_screens() => workbench::run(&context),
         _ => carry_out(&context, command),
     };
     done.unwrap_or_else(|trouble| {

@@ -48,6 +48,33 @@ impl Terminal {
         }
     }
 
+    /// A screen can be drawn and keys be read: stdin and stdout are terminals that can move their cursor.
+    pub fn can_show_screens(&self) -> bool {
+        let is_dumb = std::env::var_os("TERM").is_none_or(|value| value == "dumb" || value.is_empty());
+        std::io::stdin().is_terminal() && std::io::stdout().is_terminal() && !is_dumb
+    }
+
+    /// Colours are wanted on stdout.
+    pub fn has_colours(&self) -> bool {
+        self.out.is_coloured
+    }
+
+    /// Only ASCII shall be drawn: `FLOWBENCH_ASCII`, or a locale that is not UTF-8.
+    pub fn is_ascii(&self) -> bool {
+        let value = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        if let Some(wanted) = value("FLOWBENCH_ASCII") {
+            return wanted != "0";
+        }
+        // The first of these that is set decides, as in every program that asks the locale.
+        let locale = value("LC_ALL").or_else(|| value("LC_CTYPE")).or_else(|| value("LANG"));
+        let is_utf8 = |locale: String| {
+            let locale = locale.to_lowercase();
+            locale.contains("utf-8") || locale.contains("utf8")
+        };
+        // Without a locale nothing is known; terminals of today draw UTF-8.
+        locale.is_some_and(|locale| !is_utf8(locale))
+    }
+
     /// Asks on stderr; None if nobody is there to answer.
     pub fn ask(&self, question: &str) -> Option<bool> {
         if !self.can_ask {

@@ -7,9 +7,6 @@ use engine::Engine;
 use super::Context;
 use super::exit::Trouble;
 
-/// Stack of each worker thread; reserved, not taken.
-const STACK_BYTES: usize = 32 << 20;
-
 /// Finds and opens the workspace; its files may have errors.
 pub fn open(context: &Context) -> Result<Engine, Trouble> {
     let root = folder(context.folder.as_deref(), context.global.workspace.as_deref())?;
@@ -18,20 +15,11 @@ pub fn open(context: &Context) -> Result<Engine, Trouble> {
 
 /// Starts the threads that the workspace's limits allow.
 pub fn runtime(engine: &Engine) -> Result<tokio::runtime::Runtime, Trouble> {
-    let mut builder = tokio::runtime::Builder::new_multi_thread();
-    if let Some(threads) = engine.settings().limits.threads {
-        builder.worker_threads(threads.max(1));
-    }
-    // Plans of deeply nested queries and views are walked by recursion.
-    builder
-        .thread_stack_size(STACK_BYTES)
-        .enable_all()
-        .build()
-        .map_err(|source| Trouble::Io { action: "start threads".to_string(), source })
+    engine::serve::runtime(Some(engine)).map_err(|source| Trouble::Io { action: "start threads".to_string(), source })
 }
 
 /// The folder that the arguments name, else the nearest upwards that holds a flowbench.toml.
-fn folder(positional: Option<&Path>, option: Option<&Path>) -> Result<PathBuf, Trouble> {
+pub fn folder(positional: Option<&Path>, option: Option<&Path>) -> Result<PathBuf, Trouble> {
     let named = match (positional, option) {
         (Some(one), Some(other)) if !is_same(one, other) => {
             return Err(Trouble::usage(

@@ -20,6 +20,27 @@ pub fn find_workspace(start: &Path) -> Option<PathBuf> {
     start.ancestors().find(|folder| folder.join(SETTINGS_FILE).is_file()).map(Path::to_path_buf)
 }
 
+/// Names the files that look like definitions, from the folder alone and whatever flowbench.toml says: relative
+/// to `root`, sorted. What can't be listed is left out.
+pub fn definition_paths(root: &Path) -> Vec<String> {
+    let mut paths = Vec::new();
+    // Opening tells what is wrong with the folder.
+    let _ = collect(root, &root.join(".flowbench"), &mut Vec::new(), &mut paths);
+    if root.join(SETTINGS_FILE).is_file() {
+        paths.push(SETTINGS_FILE.to_string());
+    }
+    paths.sort();
+    paths
+}
+
+/// The storage folder of a workspace, from its flowbench.toml alone.
+pub fn storage_folder(root: &Path, overrides: &[(String, String)]) -> PathBuf {
+    let text = std::fs::read_to_string(root.join(SETTINGS_FILE)).unwrap_or_default();
+    let files = vec![SourceFile { path: SETTINGS_FILE.to_string(), text }];
+    let (settings, _) = settings(&Workspace { folder_name: String::new(), files, overrides: overrides.to_vec() });
+    absolute(root, &settings.storage)
+}
+
 /// Reads flowbench.toml and the definition files that its `sources` match.
 ///
 /// # Errors

@@ -93,7 +93,7 @@ impl Engine {
         SourceFile { path: "<sql>".to_string(), text: text.to_string() }
     }
 
-    async fn show_plan(&self, name: &str, options: &ShowOptions) -> Result<LogicalPlan> {
+    pub(crate) async fn show_plan(&self, name: &str, options: &ShowOptions) -> Result<LogicalPlan> {
         let provider = match self.graph().find_dataset(name) {
             Some(id) => {
                 let dataset = self.graph().dataset(id);
@@ -317,7 +317,7 @@ impl Engine {
         Ok(rows)
     }
 
-    async fn stream(
+    pub(crate) async fn stream(
         &self,
         plan: LogicalPlan,
         fetch: Option<usize>,
@@ -333,7 +333,7 @@ impl Engine {
     }
 }
 
-fn result_columns(schema: &arrow::datatypes::Schema) -> Vec<Column> {
+pub(crate) fn result_columns(schema: &arrow::datatypes::Schema) -> Vec<Column> {
     // A column without a name is called by its text, and the names of inputs in it are ours.
     let ours = regex::Regex::new(r"__input_\d+ AS ").expect("a valid expression");
     schema
@@ -353,7 +353,7 @@ fn result_columns(schema: &arrow::datatypes::Schema) -> Vec<Column> {
         .collect()
 }
 
-fn text_rows(batch: &RecordBatch) -> Result<Vec<Vec<Option<String>>>> {
+pub(crate) fn text_rows(batch: &RecordBatch) -> Result<Vec<Vec<Option<String>>>> {
     let options = FormatOptions::new()
         .with_null("null")
         .with_timestamp_tz_format(Some(TIMESTAMP))

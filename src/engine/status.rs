@@ -263,7 +263,7 @@ fn versions(table: &Table) -> Result<Vec<TableVersion>> {
 }
 
 fn summary(update: Update, flows: Vec<UpdateFlow>, is_running: bool) -> Result<UpdateSummary> {
-    let request = serde_json::from_str(&update.request)
+    let request: pipeline::command::UpdateRequest = serde_json::from_str(&update.request)
         .map_err(|e| Error::Internal(format!("the request of update {}: {e}", update.update_id)))?;
     let flows: Vec<FlowOutcome> = flows
         .into_iter()
@@ -288,7 +288,7 @@ fn summary(update: Update, flows: Vec<UpdateFlow>, is_running: bool) -> Result<U
         number: update.update_id,
         state: update.state.into(),
         cause: update.cause,
-        request: crate::update::describe(&request),
+        request: request.words(),
         started_us: update.started_us,
         ended_us: update.ended_us,
         rows_out: flows.iter().map(|flow| flow.metrics.rows_out).sum(),

@@ -1,6 +1,4 @@
-//! What a front end may ask of the engine. Plain data; the answers are [`crate::event::Event`]s.
-
-use std::collections::BTreeSet;
+//! What a front end may ask of the engine. Plain data; so are the answers ([`crate::answer`]).
 
 /// What to run in an update. Names are as people type them; `plan::plan_update` resolves them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -24,6 +22,32 @@ pub struct UpdateRequest {
     pub cause: Cause,
 }
 
+impl UpdateRequest {
+    /// The request in words: `refresh all`.
+    pub fn words(&self) -> String {
+        let mut words = Vec::new();
+        let mut list = |what: &str, names: &[String]| {
+            if !names.is_empty() {
+                words.push(format!("{what} {}", names.join(", ")));
+            }
+        };
+        list("refresh", &self.refresh);
+        list("full refresh", &self.full_refresh);
+        list("flow", &self.flows);
+        list("rerun", &self.rerun_once);
+        if self.full_refresh_all {
+            words.push("full refresh of all".to_string());
+        }
+        if self.refresh_failed {
+            words.push("refresh failed".to_string());
+        }
+        match words.is_empty() {
+            true => "refresh all".to_string(),
+            false => words.join("; "),
+        }
+    }
+}
+
 /// Why an update runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
@@ -34,30 +58,44 @@ pub enum Cause {
     SchemaChange,
 }
 
-/// Everything a front end may ask.
+/// What a front end that stays open may ask; each is answered by an [`crate::answer::Answer`].
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case", tag = "command")]
 pub enum Command {
-    /// Reads the files again and analyses them.
+    /// Reads the files again and analyses them, sources included.
     Validate,
+    /// What an update would do.
+    PlanUpdate {
+        request: UpdateRequest,
+    },
     StartUpdate {
         request: UpdateRequest,
     },
     /// Stops the running update at the next batch boundary.
     CancelUpdate,
+    /// What forgetting the checkpoints of these flows would do.
+    PlanReset {
+        flows: Vec<String>,
+    },
     /// Forgets the checkpoints of flows; their tables keep their rows.
     ResetFlows {
-        flows: BTreeSet<String>,
+        flows: Vec<String>,
     },
     /// A flow got another name and keeps its checkpoint.
     RenameFlow {
         old: String,
         new: String,
     },
-    /// The first rows of a dataset.
-    Preview {
+    /// A page of a dataset's rows.
+    Rows {
         dataset: String,
-        limit: usize,
+        /// Rows to leave out first.
+        from: usize,
+        count: usize,
+    },
+    /// Everything about one dataset.
+    Describe {
+        dataset: String,
     },
     /// Removes an inactive dataset from disk.
     Drop {

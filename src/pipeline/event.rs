@@ -64,7 +64,7 @@ impl State {
     }
 
     /// True if a flow that comes after it may start.
-    pub fn lets_followers_start(self) -> bool {
+    pub fn lets_readers_start(self) -> bool {
         matches!(self, State::Completed | State::Idle | State::Excluded)
     }
 }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use crate::definition::{DatasetDefinition, DatasetKind, Definition, FlowDefinition, FlowLimits, FlowReference, Scope};
 use crate::diagnostic::{Diagnostic, nearest};
 use crate::name::{DatasetName, Name};
-use crate::query::{InputSource, Query};
+use crate::query::{Input, InputSource, Query};
 use crate::read_files::{ReadFiles, ReadMode, TableStream, read_files, table_stream};
 use crate::settings::{ExternalTable, Settings};
 use crate::text::Span;
@@ -349,6 +349,22 @@ impl Graph {
         order
     }
 
+    /// The same in steps: what a step's datasets read was in the steps before it.
+    pub fn waves(&self) -> Vec<Vec<DatasetId>> {
+        let mut depths: HashMap<DatasetId, usize> = HashMap::new();
+        let mut waves: Vec<Vec<DatasetId>> = Vec::new();
+        for id in self.topological_order() {
+            let depth = self.upstream(id).iter().filter_map(|upstream| depths.get(upstream)).max();
+            let depth = depth.map_or(0, |deepest| deepest + 1);
+            depths.insert(id, depth);
+            if waves.len() <= depth {
+                waves.push(Vec::new());
+            }
+            waves[depth].push(id);
+        }
+        waves
+    }
+
     /// The queries that make a dataset: its flows', or its view's.
     pub fn readings(&self, id: DatasetId) -> impl Iterator<Item = &Reading> {
         let dataset = self.dataset(id);
@@ -540,7 +556,7 @@ impl Builder<'_> {
                 InputSource::Table(name) => {
                     let (stream, diagnostics) = table_stream(input, self.settings);
                     self.diagnostics.extend(diagnostics);
-                    self.resolve_table(name, scope, input.span, stream.unwrap_or_default())
+                    self.resolve_table(name, scope, input, stream.unwrap_or_default())
                 }
                 // The parser has already said that it isn't built.
                 InputSource::Unsupported(_) => Source::Unresolved,
@@ -556,7 +572,7 @@ impl Builder<'_> {
         Reading { query, inputs }
     }
 
-    fn resolve_table(&mut self, name: &Name, scope: &Scope, span: Span, stream: TableStream) -> Source {
+    fn resolve_table(&mut self, name: &Name, scope: &Scope, input: &Input, stream: TableStream) -> Source {
         let full = self.complete(name, scope);
         if let Some(id) = self.by_name.get(&full.key()) {
             return Source::Dataset { id: *id, stream };
@@ -585,11 +601,20 @@ impl Builder<'_> {
             .map(|dataset| dataset.label.clone())
             .chain(self.settings.external.iter().map(|table| table.name.value.to_string()))
             .collect();
-        let mut diagnostic =
-            Diagnostic::error("unknown-dataset", span, format!("no dataset or source is named `{name}`"))
-                .condition("TABLE_OR_VIEW_NOT_FOUND");
+        let mut diagnostic = Diagnostic::error(
+            "unknown-dataset",
+            input.name_span.unwrap_or(input.span),
+            format!("no dataset or source is named `{name}`"),
+        )
+        .condition("TABLE_OR_VIEW_NOT_FOUND");
         diagnostic = match nearest(&name.to_string(), known.iter().map(String::as_str)) {
-            Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
+            Some(near) => {
+                diagnostic = diagnostic.help(format!("did you mean `{near}`?"));
+                match input.name_span {
+                    Some(span) => diagnostic.edit(span, near),
+                    None => diagnostic,
+                }
+            }
             None => diagnostic
                 .reason("neither the files of this workspace nor [[source]] in flowbench.toml define it")
                 .help(format!("define it, or add a [[source]] with name = \"{name}\" to flowbench.toml")),

@@ -7,6 +7,7 @@
 pub mod text;
 pub mod diagnostic;
 pub mod byte_size;
+pub mod number;
 pub mod path;
 pub mod timestamp;
 pub mod name;
@@ -29,3 +30,4 @@ pub mod event;
 pub mod plan;
 pub mod schedule;
 pub mod report;
+pub mod answer;

@@ -64,11 +64,11 @@ impl Schedule {
         for (flow, before) in self.waiting.iter().filter(|(flow, _)| states.get(flow) == Some(&State::Queued)) {
             let state = |flow: &FlowId| if skipped.contains(flow) { State::Skipped } else { states[flow] };
             let failed =
-                before.iter().find(|(flow, _)| state(flow).is_final() && !state(flow).lets_followers_start()).copied();
+                before.iter().find(|(flow, _)| state(flow).is_final() && !state(flow).lets_readers_start()).copied();
             if is_stopping || failed.is_some() {
                 steps.push(Step::Skip { flow: *flow, because: failed.filter(|_| !is_stopping) });
                 skipped.insert(*flow);
-            } else if started < room && before.iter().all(|(flow, _)| state(flow).lets_followers_start()) {
+            } else if started < room && before.iter().all(|(flow, _)| state(flow).lets_readers_start()) {
                 steps.push(Step::Start(*flow));
                 started += 1;
             }

@@ -30,6 +30,11 @@ impl Span {
         Span { file, start: range.start, end: range.end }
     }
 
+    /// Follows its file to another place in the list of files.
+    pub fn move_to(&mut self, moved: &dyn Fn(FileId) -> FileId) {
+        self.file = moved(self.file);
+    }
+
     /// The smallest span that holds both; `other` must lie in the same file.
     pub fn to(self, other: Span) -> Span {
         debug_assert_eq!(self.file, other.file);
@@ -152,6 +157,20 @@ impl MappedText {
         if self.pieces.is_empty() && !other.pieces.is_empty() {
             self.push_piece("", other.origin(range), false);
         }
+    }
+
+    /// Returns the place in the user's file that holds `range` letter for letter; None if any of it was written by
+    /// us, so that an edit there would not be what the user sees.
+    pub fn copied(&self, range: Range<usize>) -> Option<Span> {
+        let origin = self.origin(range.clone());
+        let is_copied = |at: usize| self.piece_at(at).1;
+        let is_whole = origin.end - origin.start == range.len();
+        (is_whole && range.clone().all(is_copied)).then_some(origin)
+    }
+
+    /// Follows its files to other places in the list of files.
+    pub fn move_to(&mut self, moved: &dyn Fn(FileId) -> FileId) {
+        self.pieces.iter_mut().for_each(|piece| piece.origin.move_to(moved));
     }
 
     /// Returns the part `range` as text of its own.

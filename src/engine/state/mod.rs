@@ -41,6 +41,19 @@ pub use update::{FlowProgress, NewUpdate, RunState, Update, UpdateFlow};
 /// The file's name in the storage folder.
 pub const FILE_NAME: &str = "state.db";
 
+/// What changes with every write to state.db, its write-ahead log included: times and sizes of the files.
+pub type Stamp = [Option<(std::time::SystemTime, u64)>; 2];
+
+/// The stamp of the state.db in `storage`; None before the first update. Costs two looks at file names.
+pub fn state_stamp(storage: &Path) -> Option<Stamp> {
+    let stamp = |name: &str| {
+        let metadata = std::fs::metadata(storage.join(name)).ok()?;
+        Some((metadata.modified().ok()?, metadata.len()))
+    };
+    let stamp = [stamp(FILE_NAME), stamp(&format!("{FILE_NAME}-wal"))];
+    stamp[0].is_some().then_some(stamp)
+}
+
 /// How long a connection waits for another one's transaction.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 

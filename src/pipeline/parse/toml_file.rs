@@ -4,7 +4,7 @@
 //! Not here: the repetition of a table by `for_each` (`for_each.rs`), the SQL inside (`query`), and whether names
 //! and targets exist (the graph).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::definition::{
     ColumnDefinition, DatasetDefinition, DatasetKind, Definition, FlowDefinition, FlowLimits, FlowReference, Scope,
@@ -83,25 +83,24 @@ pub fn toml_file(file: FileId, workspace: &Workspace, settings: &Settings) -> (V
     }
 }
 
-/// The files that some `sql_file` names: they hold one query each, and are no files of statements.
-pub fn query_files(workspace: &Workspace) -> BTreeSet<FileId> {
-    let mut files = BTreeSet::new();
-    for (i, source) in workspace.files.iter().enumerate().filter(|(_, source)| source.path.ends_with(".toml")) {
-        let table = parse_toml(FileId(i), &source.text).table;
-        let tables = table.entries.iter().filter_map(|(_, value)| match &value.value {
-            Value::Array(elements) => Some(elements),
-            _ => None,
-        });
-        for element in tables.flatten() {
-            if let Value::Table(table) = &element.value
-                && let Some((_, path)) = table.entries.iter().find(|(key, _)| key.value == "sql_file")
-                && let Value::Text(path) = &path.value
-            {
-                files.extend(find_file(workspace, &source.path, path.as_str()));
-            }
-        }
+/// The `sql_file` paths of a TOML file, as written: each is a file of one query.
+pub fn query_paths(text: &str) -> Vec<String> {
+    if !text.contains("sql_file") {
+        return Vec::new();
     }
-    files
+    let table = parse_toml(FileId(0), text).table;
+    let tables = table.entries.iter().filter_map(|(_, value)| match &value.value {
+        Value::Array(elements) => Some(elements),
+        _ => None,
+    });
+    let path_of = |element: &Spanned<Value>| match &element.value {
+        Value::Table(table) => match &table.entries.iter().find(|(key, _)| key.value == "sql_file")?.1.value {
+            Value::Text(path) => Some(path.as_str().to_string()),
+            _ => None,
+        },
+        _ => None,
+    };
+    tables.flatten().filter_map(path_of).collect()
 }
 
 /// What the reading of every table needs.
@@ -260,7 +259,8 @@ impl Context<'_> {
 }
 
 /// The file that `path`, relative to the file `from`, names.
-fn find_file(workspace: &Workspace, from: &str, path: &str) -> Option<FileId> {
+/// The file that `path` means in a file at `from`.
+pub fn find_file(workspace: &Workspace, from: &str, path: &str) -> Option<FileId> {
     let mut parts: Vec<&str> = from.split('/').collect();
     parts.pop();
     for part in path.split('/') {

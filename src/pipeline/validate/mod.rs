@@ -13,7 +13,10 @@
 //! - `channel.rs`: what needs the preview channel
 //! - `unknown_predecessor.rs`, `predecessor_view.rs`, `repeated_predecessor.rs`: whom `depends_on` may name
 //! - `self_dependency.rs`, `order_cycle.rs`: flows that would wait for themselves
+//!
+//! `blocks.rs` is no rule: it folds what follows from an error under the error.
 
+mod blocks;
 mod channel;
 mod column_type;
 mod cycle;
@@ -30,6 +33,8 @@ mod table_clauses;
 mod unknown_predecessor;
 mod view;
 mod view_depth;
+
+pub use blocks::fold as fold_consequences;
 
 use crate::diagnostic::Diagnostic;
 use crate::graph::Graph;
