@@ -13,6 +13,8 @@ use crate::text::{FileId, Span, Spanned};
 pub enum Definition {
     Dataset(DatasetDefinition),
     Flow(FlowDefinition),
+    /// A flow that could not be read; a diagnostic says why. Its name is known, so that others may wait for it.
+    BrokenFlow(Spanned<String>),
 }
 
 impl Definition {
@@ -21,6 +23,7 @@ impl Definition {
         match self {
             Definition::Dataset(dataset) => dataset.move_to(moved),
             Definition::Flow(flow) => flow.move_to(moved),
+            Definition::BrokenFlow(name) => name.span.move_to(moved),
         }
     }
 }
@@ -131,13 +134,15 @@ pub struct ColumnDefinition {
     pub comment: Option<String>,
 }
 
-/// `CREATE FLOW name AS INSERT INTO [ONCE] target [BY NAME] query`, or `[[flow]]`.
+/// `CREATE FLOW name [DEPENDS ON (flow, …)] AS INSERT INTO [ONCE] target [BY NAME] query`, or `[[flow]]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FlowDefinition {
     pub name: Spanned<String>,
     pub target: Spanned<Name>,
     pub scope: Scope,
     pub is_once: bool,
+    /// The flows that must have ended before this one starts.
+    pub depends_on: Vec<FlowReference>,
     pub comment: Option<String>,
     pub query: Query,
     pub limits: FlowLimits,
@@ -145,11 +150,24 @@ pub struct FlowDefinition {
     pub span: Span,
 }
 
+/// A flow that another one waits for, as written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FlowReference {
+    /// More than one part where it is the default flow of a table in another schema.
+    pub name: Name,
+    /// The name, without the quotes of TOML.
+    pub span: Span,
+    /// False where `${…}` or `for_each` made the name: no edit may put another one there.
+    pub is_literal: bool,
+}
+
 impl FlowDefinition {
     fn move_to(&mut self, moved: &dyn Fn(FileId) -> FileId) {
-        let FlowDefinition { name, target, query, span, scope: _, is_once: _, comment: _, limits: _ } = self;
+        let FlowDefinition { name, target, depends_on, query, span, scope: _, is_once: _, comment: _, limits: _ } =
+            self;
         query.move_to(moved);
-        [&mut name.span, &mut target.span, span].into_iter().for_each(|span| span.move_to(moved));
+        let waits = depends_on.iter_mut().map(|flow| &mut flow.span);
+        [&mut name.span, &mut target.span, span].into_iter().chain(waits).for_each(|span| span.move_to(moved));
     }
 }
 

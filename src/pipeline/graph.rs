@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use crate::definition::{DatasetDefinition, DatasetKind, Definition, FlowDefinition, FlowLimits, Scope};
+use crate::definition::{DatasetDefinition, DatasetKind, Definition, FlowDefinition, FlowLimits, FlowReference, Scope};
 use crate::diagnostic::{Diagnostic, nearest};
 use crate::name::{DatasetName, Name};
 use crate::query::{Input, InputSource, Query};
@@ -31,6 +31,8 @@ pub struct Graph {
     pub datasets: Vec<Dataset>,
     pub flows: Vec<Flow>,
     pub externals: Vec<ExternalTable>,
+    /// Names of flows that could not be read or have no target; a diagnostic says why.
+    pub broken_flows: Vec<String>,
     /// Per dataset, what it reads and what reads it, directly; kept so that walks stay linear.
     upstream: Vec<BTreeSet<DatasetId>>,
     readers: Vec<BTreeSet<DatasetId>>,
@@ -95,6 +97,8 @@ pub struct Flow {
     pub target: DatasetId,
     pub kind: FlowKind,
     pub reading: Reading,
+    /// The flows that must have ended before, beside those that write what it reads.
+    pub depends_on: Vec<Predecessor>,
     /// Comes with the table (`AS query`), not from CREATE FLOW.
     pub is_default: bool,
     pub comment: Option<String>,
@@ -103,6 +107,14 @@ pub struct Flow {
     pub name_span: Span,
     /// The whole definition.
     pub span: Span,
+}
+
+/// An order edge: a name in a flow's `depends_on`, and the flow behind it.
+#[derive(Debug, Clone)]
+pub struct Predecessor {
+    pub reference: FlowReference,
+    /// None: there is no such flow; a diagnostic says so.
+    pub flow: Option<FlowId>,
 }
 
 /// A query with its inputs resolved; `inputs[i]` belongs to `query.inputs[i]`.
@@ -155,11 +167,17 @@ impl Graph {
             match definition {
                 Definition::Dataset(dataset) => builder.add_dataset(dataset),
                 Definition::Flow(flow) => flows.push(flow),
+                Definition::BrokenFlow(name) => builder.graph.broken_flows.push(name.value),
             }
         }
         builder.add_default_flows();
-        for flow in flows {
-            builder.add_flow(flow);
+        let mut orders = Vec::new();
+        for mut flow in flows {
+            let (depends_on, scope) = (std::mem::take(&mut flow.depends_on), flow.scope.clone());
+            orders.extend(builder.add_flow(flow).map(|id| (id, depends_on, scope)));
+        }
+        for (id, depends_on, scope) in orders {
+            builder.add_order(id, depends_on, &scope);
         }
         builder.add_views();
         builder.graph.connect();
@@ -299,16 +317,6 @@ impl Graph {
         found
     }
 
-    /// The flows that must have ended before `flow` may start: those that write what it reads.
-    pub fn predecessors(&self, flow: FlowId) -> BTreeSet<FlowId> {
-        let reading = &self.flow(flow).reading;
-        self.stored_inputs(reading)
-            .into_iter()
-            .flat_map(|id| self.dataset(id).flows.iter().copied())
-            .filter(|other| *other != flow)
-            .collect()
-    }
-
     /// The datasets that stream from `id` (through views too): they break when it is rewritten.
     pub fn stream_readers(&self, id: DatasetId) -> BTreeSet<DatasetId> {
         self.flow_ids()
@@ -427,6 +435,7 @@ impl Builder<'_> {
                 target: id,
                 kind,
                 reading,
+                depends_on: Vec::new(),
                 is_default: true,
                 comment,
                 limits,
@@ -436,7 +445,8 @@ impl Builder<'_> {
         }
     }
 
-    fn add_flow(&mut self, definition: FlowDefinition) {
+    /// None: a diagnostic says why.
+    fn add_flow(&mut self, definition: FlowDefinition) -> Option<FlowId> {
         let target = self.complete(&definition.target.value, &definition.scope);
         let kind = if definition.is_once { FlowKind::Once } else { FlowKind::Append };
         let reading = self.resolve(definition.query, &definition.scope);
@@ -455,22 +465,25 @@ impl Builder<'_> {
                 None => diagnostic.help(format!("declare it: CREATE OR REFRESH STREAMING TABLE {written};")),
             };
             self.diagnostics.push(diagnostic);
-            return;
+            self.graph.broken_flows.push(definition.name.value);
+            return None;
         };
         self.push_flow(Flow {
             name: definition.name.value,
             target,
             kind,
             reading,
+            depends_on: Vec::new(),
             is_default: false,
             comment: definition.comment,
             limits: definition.limits,
             name_span: definition.name.span,
             span: definition.span,
-        });
+        })
     }
 
-    fn push_flow(&mut self, flow: Flow) {
+    /// None: the name is taken; the first flow of it stays.
+    fn push_flow(&mut self, flow: Flow) -> Option<FlowId> {
         if let Some(first) = self.flow_names.get(&flow.name.to_lowercase()) {
             let first = self.graph.flow(*first);
             let targets = (&self.graph.dataset(first.target).label, &self.graph.dataset(flow.target).label);
@@ -491,12 +504,25 @@ impl Builder<'_> {
                 .reason("a checkpoint belongs to a flow's name, so every flow needs its own"),
             };
             self.diagnostics.push(diagnostic.label(first.name_span, "the first").help("give one of them another name"));
-            return;
+            return None;
         }
         let id = FlowId(self.graph.flows.len());
         self.flow_names.insert(flow.name.to_lowercase(), id);
         self.graph.datasets[flow.target.0].flows.push(id);
         self.graph.flows.push(flow);
+        Some(id)
+    }
+
+    /// Looks up the flows that a flow waits for: by their names, a default flow by its table's.
+    fn add_order(&mut self, id: FlowId, depends_on: Vec<FlowReference>, scope: &Scope) {
+        for reference in depends_on {
+            let by_name = self.flow_names.get(&reference.name.parts.join(".").to_lowercase()).copied();
+            let flow = by_name.or_else(|| {
+                let dataset = self.by_name.get(&self.complete(&reference.name, scope).key())?;
+                self.graph.dataset(*dataset).flows.iter().copied().find(|flow| self.graph.flow(*flow).is_default)
+            });
+            self.graph.flows[id.0].depends_on.push(Predecessor { reference, flow });
+        }
     }
 
     fn add_views(&mut self) {

@@ -209,6 +209,14 @@ impl MappedText {
         Span { file: start.file, start: start.start.min(last.start), end: start.end.max(last.end) }
     }
 
+    /// True if `range` stands in the user's file as it stands here, so that an edit may replace it.
+    pub fn is_copied(&self, range: Range<usize>) -> bool {
+        let ends = self.pieces.iter().skip(1).map(|piece| piece.at).chain([self.text.len()]);
+        let mut touched =
+            self.pieces.iter().zip(ends).filter(|(piece, end)| piece.at < range.end && range.start < *end);
+        touched.all(|(piece, _)| piece.copied)
+    }
+
     /// The origin of one byte, and whether it was copied.
     fn piece_at(&self, offset: usize) -> (Span, bool) {
         let offset = offset.min(self.text.len());
@@ -261,6 +269,7 @@ mod tests {
         let x = mapped.as_str().find('x').unwrap();
         assert_eq!(mapped.origin(x..x + 1), Span::new(file, 29..30));
         assert_eq!(mapped.part(6..6).origin(0..0), Span::new(file, 6..6));
+        assert!(mapped.is_copied(0..14) && mapped.is_copied(21..29) && !mapped.is_copied(13..15));
         let again = mapped.replaced(&[(0..6, "select".to_string())]);
         assert_eq!(again.origin(16..18), Span::new(file, 14..22));
     }

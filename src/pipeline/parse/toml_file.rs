@@ -7,10 +7,11 @@
 use std::collections::BTreeMap;
 
 use crate::definition::{
-    ColumnDefinition, DatasetDefinition, DatasetKind, Definition, FlowDefinition, FlowLimits, Scope,
+    ColumnDefinition, DatasetDefinition, DatasetKind, Definition, FlowDefinition, FlowLimits, FlowReference, Scope,
 };
 use crate::diagnostic::Diagnostic;
 use crate::name::Name;
+use crate::parse::clauses::no_order;
 use crate::parse::columns::parse_columns;
 use crate::parse::cursor::Cursor;
 use crate::parse::for_each::bindings;
@@ -176,7 +177,7 @@ impl Context<'_> {
         let is_once = reader.boolean("once").unwrap_or(false);
         let comment = reader.text("comment").map(|comment| comment.value);
         let limits = flow_limits(&mut reader);
-        reader.not_supported_yet("depends_on", "remove it; flows run in the order of their data");
+        let depends_on = depends_on(&mut reader);
         reader.not_supported_yet("output_mode", "remove it; flows append");
         reader.not_supported_yet("spark_conf", "use `limits` for threads, memory and retries");
         for key in ["table_properties", "schema", "partition_by", "cluster_by"] {
@@ -185,13 +186,16 @@ impl Context<'_> {
         }
         let query = self.required_query(&mut reader, table);
         reader.finish();
+        let name = name?;
+        let (Some(target), Some(query)) = (target, query) else { return Some(Definition::BrokenFlow(name)) };
         Some(Definition::Flow(FlowDefinition {
-            name: name?,
-            target: target?,
+            name,
+            target,
             scope: self.scope(),
             is_once,
+            depends_on,
             comment,
-            query: query?,
+            query,
             limits,
             span: table.span(),
         }))
@@ -288,6 +292,25 @@ fn flow_name(reader: &mut TableReader, word: Spanned<String>) -> Option<Spanned<
     Some(Spanned::new(name.parts.pop()?, word.span))
 }
 
+/// `depends_on = "f"` or `["f", "g"]`: the flows to wait for.
+fn depends_on(reader: &mut TableReader) -> Vec<FlowReference> {
+    let mut flows = Vec::new();
+    for word in reader.mapped_words("depends_on").unwrap_or_default() {
+        let text = &word.value;
+        let name = Name::split(text.as_str());
+        if name.parts.iter().any(|part| part.trim().is_empty()) {
+            reader.report(
+                Diagnostic::error("invalid-name", word.span, format!("`{}` is no name of a flow", text.as_str()))
+                    .help("write the name of a [[flow]]; backticks quote a part with a dot"),
+            );
+            continue;
+        }
+        let all = 0..text.as_str().len();
+        flows.push(FlowReference { name, span: text.origin(all.clone()), is_literal: text.is_copied(all) });
+    }
+    flows
+}
+
 /// `schema = "id BIGINT NOT NULL, …"`: what SQL writes in parentheses.
 fn columns(reader: &mut TableReader, kind: DatasetKind) -> Vec<ColumnDefinition> {
     let Some(text) = reader.mapped_text("schema") else { return Vec::new() };
@@ -338,6 +361,9 @@ fn refuse_later_keys(reader: &mut TableReader, kind: DatasetKind) {
         let message = format!("`{key}` belongs to a [[flow]]");
         reader.refuse(key, "misplaced-key", message, "remove it, or define a [[flow]] of its own");
     }
+    let message = format!("a {} has no `depends_on`", kind.words());
+    let (reason, help) = no_order(kind);
+    reader.refuse_because("depends_on", message, reason, help);
 }
 
 /// `limits = { threads = 2, memory = "512MB", retries = 0 }`.
