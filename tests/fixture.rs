@@ -298,6 +298,17 @@ impl Outcome {
         self.flow(flow)["metrics"]["rows_out"].as_u64().unwrap()
     }
 
+    /// When a flow started to run and when it ended, in microseconds, by its events.
+    pub fn ran(&self, flow: &str) -> (i64, i64) {
+        let time = |is_wanted: &dyn Fn(&str) -> bool| {
+            let of_flow = |event: &&Value| event["flow"] == flow && event["details"]["status"].is_string();
+            let mut events = self.events_of("flow_progress").into_iter().filter(of_flow);
+            let found = events.find(|event| is_wanted(event["details"]["status"].as_str().unwrap()));
+            found.unwrap_or_else(|| panic!("flow `{flow}` did not run\n{self}"))["time_us"].as_i64().unwrap()
+        };
+        (time(&|state| state == "RUNNING"), time(&|state| ["COMPLETED", "FAILED", "CANCELED"].contains(&state)))
+    }
+
     /// The files that each of a flow's batches read.
     pub fn batch_files(&self, flow: &str) -> Vec<u64> {
         self.batches(flow).iter().map(|batch| batch["details"]["metrics"]["files_in"].as_u64().unwrap()).collect()

@@ -12,3 +12,5 @@ mod properties;
 #[cfg(unix)]
 mod terminal;
 mod tidy;
+#[cfg(unix)]
+mod validate;

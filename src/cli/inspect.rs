@@ -22,7 +22,9 @@ pub fn status(context: &Context) -> Result<Exit, Trouble> {
     let engine = workspace::open(context)?;
     let status = workspace::runtime(&engine)?.block_on(engine.status())?;
     let terminal = &context.terminal;
-    context.answer(Exit::Ok, &json!(status), || print::status::status(&status, terminal.out, terminal.out_width))
+    context.answer(Exit::Ok, &json!(status), || {
+        print::status::status(&status, engine.graph(), terminal.out, terminal.out_width)
+    })
 }
 
 /// The newest updates.
@@ -199,7 +201,7 @@ pub fn describe(context: &Context, dataset: &str) -> Result<Exit, Trouble> {
     let description = workspace::runtime(&engine)?.block_on(engine.describe(dataset))?;
     let terminal = &context.terminal;
     context.answer(Exit::Ok, &json!(description), || {
-        print::describe::description(&description, terminal.out, terminal.out_width)
+        print::describe::description(&description, engine.graph(), terminal.out, terminal.out_width)
     })
 }
 

@@ -100,7 +100,7 @@ async fn update(
     stopped: &mut UnboundedReceiver<()>,
 ) -> Result<UpdateReport, Trouble> {
     let (events, mut received) = unbounded_channel::<Event>();
-    let mut progress = Progress::new(&context.terminal, engine.graph().flows.iter().map(|flow| flow.name.as_str()));
+    let mut progress = Progress::new(&context.terminal, engine.graph());
     let is_json = context.global.json;
     let show = |progress: &mut Progress, event: Event| {
         if is_json {

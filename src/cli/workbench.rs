@@ -48,7 +48,12 @@ pub fn run(context: &Context) -> Result<Exit, Trouble> {
     let shown = screen.block_on(tui::terminal::run(options, wiring));
     match screen.block_on(end(engine)) {
         Ok(served) => served?,
-        Err(_) => return Err(Trouble::Io { action: "go on".to_string(), source: std::io::Error::other("the engine's thread panicked") }),
+        Err(_) => {
+            return Err(Trouble::Io {
+                action: "go on".to_string(),
+                source: std::io::Error::other("the engine's thread panicked"),
+            });
+        }
     }
     shown.map_err(|source| Trouble::Io { action: "use the terminal".to_string(), source })?;
     Ok(Exit::Ok)

@@ -15,8 +15,7 @@ pub fn open(context: &Context) -> Result<Engine, Trouble> {
 
 /// Starts the threads that the workspace's limits allow.
 pub fn runtime(engine: &Engine) -> Result<tokio::runtime::Runtime, Trouble> {
-    engine::serve::runtime(Some(engine))
-        .map_err(|source| Trouble::Io { action: "start threads".to_string(), source })
+    engine::serve::runtime(Some(engine)).map_err(|source| Trouble::Io { action: "start threads".to_string(), source })
 }
 
 /// The folder that the arguments name, else the nearest upwards that holds a flowbench.toml.

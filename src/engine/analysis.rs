@@ -2,29 +2,27 @@
 //! the queries over them. Reads schemas, listings and samples; writes nothing.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
-use datafusion::catalog::TableProvider;
 use datafusion::common::ScalarValue;
 use pipeline::change::AppliedDataset;
 use pipeline::data_type::{DataType, Field};
 use pipeline::ddl::parse_type;
 use pipeline::definition::{ColumnDefinition, DatasetKind};
 use pipeline::diagnostic::{self, Diagnostic, nearest};
-use pipeline::graph::{Dataset, DatasetId, Flow, FlowId, FlowKind, Reading, ResolvedInput, Source};
+use pipeline::graph::{Dataset, DatasetId, Flow, FlowId, FlowKind, ResolvedInput, Source};
 use pipeline::text::Span;
+use pipeline::validate::fold_consequences;
 
 use crate::columns::{Columns, Misfit, grow, output_fields};
 use crate::data_type::{position, schema_from_arrow};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::listings::Listings;
-use crate::micro_batch::query_error;
-use crate::reading::{StreamBatch, empty, plan_reading, plan_view};
-use crate::source::external;
-use crate::source::files::{ScanCounters, SourceSchema, table_provider};
+use crate::plans::{InputSchemas, Planned, ReadingId};
+use crate::recorded::{Recorded, StoredSchema};
+use crate::source::files::table_schema;
 use crate::source::flow_sources::flow_sources;
+use crate::source::remembered::{Sources, external_schema};
 use crate::state::State;
 use crate::stream_rules;
 
@@ -50,32 +48,49 @@ impl Analysis {
 }
 
 impl Engine {
-    /// Analyses the whole workspace against what is stored and what its sources hold now.
+    /// Analyses the whole workspace against what is stored and what its sources hold. Sources are remembered from
+    /// one call to the next, over [`Engine::reload`]; [`Engine::recheck_sources`] looks again.
     ///
     /// # Errors
     /// Disk and state; what is wrong with the files is in [`Analysis::diagnostics`].
     pub async fn analyse(&self) -> Result<Analysis> {
         let state = self.state_for_reading()?;
-        let listings = Listings::new(self.root().to_path_buf());
-        self.analyse_with(state.as_ref(), &listings, &BTreeSet::new(), true).await
+        self.plans().next_round();
+        self.analyse_with(state.as_ref(), &self.sources(), &BTreeSet::new(), true).await
     }
 
-    /// Analyses with sources as `listings` has them. What is in `anew` is checked as if nothing of it were
-    /// stored. `views`: views are planned on their own too.
+    /// Lists and infers the sources of the workspace anew. True if anything changed, so that another
+    /// [`Engine::analyse`] may say something else.
+    ///
+    /// # Errors
+    /// state.db can't be read. What is wrong with a source is said by the analysis.
+    pub async fn recheck_sources(&self) -> Result<bool> {
+        let state = self.state_for_reading()?;
+        let before = self.sources();
+        let now = Sources::new(self.root());
+        self.analyse_with(state.as_ref(), &now, &BTreeSet::new(), true).await?;
+        let is_same = before.is_same(&now);
+        self.remember_sources(now);
+        Ok(!is_same)
+    }
+
+    /// Analyses with `sources` as they are known. What is in `anew` is checked as if nothing of it were stored.
+    /// `views`: views are planned on their own too.
     pub(crate) async fn analyse_with(
         &self,
         state: Option<&State>,
-        listings: &Listings,
+        sources: &Sources,
         anew: &BTreeSet<DatasetId>,
         views: bool,
     ) -> Result<Analysis> {
         let graph = self.graph();
         let mut work = Work {
             engine: self,
-            state,
-            listings,
+            recorded: Recorded::read(state)?,
+            sources,
             anew,
             externals: HashMap::new(),
+            unresolved: BTreeSet::new(),
             analysis: Analysis {
                 diagnostics: self.diagnostics().to_vec(),
                 columns: vec![None; graph.datasets.len()],
@@ -83,77 +98,131 @@ impl Engine {
             },
         };
         // A graph with errors is analysed as far as it goes: broken inputs are unresolved, not guessed.
-        for id in graph.topological_order() {
-            work.dataset(id, views).await?;
+        let waves = graph.waves();
+        let mut is_reached = vec![false; graph.datasets.len()];
+        for wave in &waves {
+            work.wave(wave, views).await?;
+            wave.iter().for_each(|id| is_reached[id.0] = true);
         }
-        let mut analysis = work.analysis;
+        // What lies behind a cycle has no place in the order.
+        work.unresolved.extend(graph.dataset_ids().filter(|id| !is_reached[id.0]));
+        let Work { mut analysis, unresolved, .. } = work;
         diagnostic::sort(&mut analysis.diagnostics);
+        fold_consequences(graph, &unresolved, &mut analysis.diagnostics);
         Ok(analysis)
     }
 }
 
 struct Work<'a> {
     engine: &'a Engine,
-    state: Option<&'a State>,
-    listings: &'a Listings,
+    recorded: Recorded,
+    sources: &'a Sources,
     anew: &'a BTreeSet<DatasetId>,
-    externals: HashMap<usize, Option<Arc<dyn TableProvider>>>,
+    externals: HashMap<usize, Option<SchemaRef>>,
+    /// Datasets that something they read keeps from being checked.
+    unresolved: BTreeSet<DatasetId>,
     analysis: Analysis,
 }
 
-/// What a query belongs to.
-#[derive(Clone, Copy)]
-enum Planned<'a> {
-    Flow(&'a Flow),
-    View(&'a Dataset),
-}
-
 impl<'a> Work<'a> {
-    async fn dataset(&mut self, id: DatasetId, views: bool) -> Result<()> {
+    /// Analyses datasets that don't read one another, after all that they read.
+    async fn wave(&mut self, wave: &[DatasetId], views: bool) -> Result<()> {
         let graph = self.engine.graph();
-        let dataset = graph.dataset(id);
-        if let Some(view) = &dataset.view {
-            if views {
-                self.view(id, dataset, view).await?;
+        let mut wanted: Vec<(ReadingId, InputSchemas)> = Vec::new();
+        for id in wave {
+            let dataset = graph.dataset(*id);
+            let flows = dataset.flows.iter().map(|flow| ReadingId::Flow(*flow));
+            let view = dataset.view.as_ref().filter(|_| views).map(|_| ReadingId::View(*id));
+            for reading in flows.chain(view).collect::<Vec<_>>() {
+                if let Some(schemas) = self.schemas(*id, reading).await? {
+                    wanted.push((reading, schemas));
+                }
             }
-            return Ok(());
         }
-        let mut given = Vec::new();
-        for flow in &dataset.flows {
-            let fields = self.flow(*flow).await?;
-            self.analysis.flows[flow.0].clone_from(&fields);
-            given.push((*flow, fields));
+        let ids: Vec<ReadingId> = wanted.iter().map(|(id, _)| *id).collect();
+        let planned = self.engine.plans().plan(self.engine, wanted).await?;
+        let mut given: HashMap<FlowId, Option<Vec<Field>>> = HashMap::new();
+        for (id, planned) in ids.into_iter().zip(planned) {
+            let schema = self.planned(id, &planned);
+            match id {
+                ReadingId::View(id) => self.view(id, schema),
+                ReadingId::Flow(id) => drop(given.insert(id, schema.and_then(|schema| self.flow(id, &schema)))),
+            }
         }
-        let columns = self.columns(id, dataset, &given).await?;
-        if let Some(columns) = &columns {
-            self.check_layout(dataset, columns);
+        for id in wave {
+            let dataset = graph.dataset(*id);
+            if dataset.view.is_some() {
+                continue;
+            }
+            let given: Vec<_> = dataset.flows.iter().map(|flow| (*flow, given.remove(flow).flatten())).collect();
+            for (flow, fields) in &given {
+                self.analysis.flows[flow.0].clone_from(fields);
+            }
+            let columns = self.columns(*id, dataset, &given).await?;
+            if let Some(columns) = &columns {
+                self.check_layout(dataset, columns);
+            }
+            self.analysis.columns[id.0] = columns;
         }
-        self.analysis.columns[id.0] = columns;
         Ok(())
     }
 
-    /// The columns of a view, with the comments of its list.
-    async fn view(&mut self, id: DatasetId, dataset: &'a Dataset, view: &'a Reading) -> Result<()> {
-        let Some(schema) = self.plan(view, Planned::View(dataset)).await? else { return Ok(()) };
-        if let Ok(mut fields) = output_fields(&schema) {
-            for (field, column) in fields.iter_mut().zip(&dataset.definition.columns) {
-                field.comment.clone_from(&column.comment);
+    /// The columns that a query gives; what is wrong with it is reported.
+    fn planned(&mut self, id: ReadingId, planned: &Planned) -> Option<SchemaRef> {
+        let graph = self.engine.graph();
+        let reading = id.reading(graph);
+        match &planned.query {
+            Ok(query) => {
+                if let (ReadingId::Flow(id), Some(what)) = (id, query.stateful)
+                    && graph.flow(id).kind == FlowKind::Append
+                {
+                    self.analysis.diagnostics.push(stream_rules::refused(graph.flow(id), what));
+                }
+                if let ReadingId::View(id) = id
+                    && let Err(wrong) = planned.named(graph.dataset(id), reading)
+                {
+                    self.report(*wrong);
+                    return None;
+                }
+                Some(query.schema.clone())
             }
-            self.analysis.columns[id.0] = Some(Columns::grown(fields));
+            Err(errors) => {
+                if errors.is_empty() {
+                    self.unresolved.insert(id.dataset(graph));
+                }
+                planned.diagnostics(graph, reading).into_iter().for_each(|wrong| self.report(wrong));
+                None
+            }
         }
-        Ok(())
     }
 
-    /// The columns that a flow's query gives; None if they can't be known yet, or a diagnostic says why not.
-    async fn flow(&mut self, id: FlowId) -> Result<Option<Vec<Field>>> {
+    /// What is wrong with a view is said once, not by everyone who reads it too.
+    fn report(&mut self, wrong: Diagnostic) {
+        if !self.analysis.diagnostics.contains(&wrong) {
+            self.analysis.diagnostics.push(wrong);
+        }
+    }
+
+    /// The columns of a view, with the names and comments of its list.
+    fn view(&mut self, id: DatasetId, schema: Option<SchemaRef>) {
+        let Some(Ok(mut fields)) = schema.map(|schema| output_fields(&schema)) else { return };
+        for (field, column) in fields.iter_mut().zip(&self.engine.graph().dataset(id).definition.columns) {
+            field.name.clone_from(&column.name.value);
+            field.comment.clone_from(&column.comment);
+        }
+        self.analysis.columns[id.0] = Some(Columns::grown(fields));
+    }
+
+    /// The columns that a flow's query gives; None if they fit no table.
+    fn flow(&mut self, id: FlowId, schema: &SchemaRef) -> Option<Vec<Field>> {
         let flow = self.engine.graph().flow(id);
-        let Some(schema) = self.plan(&flow.reading, Planned::Flow(flow)).await? else { return Ok(None) };
-        Ok(match output_fields(&schema) {
+        let span = flow.reading.query.span;
+        match output_fields(schema) {
             Ok(fields) => match crate::table::canonical(&Columns::grown(fields.clone()).schema()) {
                 Ok(_) => Some(fields),
                 Err(why) => {
                     self.analysis.diagnostics.push(
-                        Diagnostic::error("column-name", flow.reading.query.span, why)
+                        Diagnostic::error("column-name", span, why)
                             .condition("DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES")
                             .reason(format!(
                                 "`{}` is stored as a Delta table",
@@ -165,29 +234,23 @@ impl<'a> Work<'a> {
             },
             Err(misfits) => {
                 for misfit in misfits {
-                    let help = match &misfit {
-                        Misfit::Duplicate { column } => format!("name one of them differently: … AS {column}_2"),
-                        _ => "cast it to a type that tables hold, such as STRING".to_string(),
+                    let (code, help) = match &misfit {
+                        Misfit::Duplicate { column } => {
+                            ("duplicate-column", format!("name one of them differently: … AS {column}_2"))
+                        }
+                        _ => ("column-type", "cast it to a type that tables hold, such as STRING".to_string()),
                     };
-                    let code = match &misfit {
-                        Misfit::Duplicate { .. } => "duplicate-column",
-                        _ => "column-type",
-                    };
-                    let span = flow.reading.query.span;
                     self.analysis.diagnostics.push(Diagnostic::error(code, span, misfit.to_string()).help(help));
                 }
                 None
             }
-        })
+        }
     }
 
-    /// Plans a query over tables without rows.
-    async fn plan(&mut self, reading: &'a Reading, planned: Planned<'a>) -> Result<Option<SchemaRef>> {
+    /// The columns behind the inputs of a query and of the views it reads; None if some are unknown.
+    async fn schemas(&mut self, target: DatasetId, id: ReadingId) -> Result<Option<InputSchemas>> {
         let graph = self.engine.graph();
-        let flow = match planned {
-            Planned::Flow(flow) => Some(flow),
-            Planned::View(_) => None,
-        };
+        let reading = id.reading(graph);
         // What was refused by name would only be refused again, in the planner's words.
         let span = reading.query.span;
         let is_within = |place: Span| place.file == span.file && (span.start..span.end).contains(&place.start);
@@ -195,141 +258,93 @@ impl<'a> Work<'a> {
         if refused.any(|found| found.is_error() && found.span.is_some_and(is_within)) {
             return Ok(None);
         }
-        let mut providers: HashMap<Span, Arc<dyn TableProvider>> = HashMap::new();
+        let flow = match id {
+            ReadingId::Flow(id) => Some(graph.flow(id)),
+            ReadingId::View(_) => None,
+        };
+        let mut schemas = InputSchemas::new();
+        let mut is_known = true;
         for source in flow_sources(graph, reading) {
-            let Some(provider) = self.provider(source.input, &source.key, flow).await? else { return Ok(None) };
-            let provider = match source.input.is_stream {
-                true => Arc::new(StreamBatch(provider)) as Arc<dyn TableProvider>,
-                false => provider,
-            };
-            providers.insert(source.input.span, provider);
-        }
-        let is_resolved = |input: &&ResolvedInput| match input.source {
-            Source::Dataset { id, .. } => graph.dataset(id).view.is_some() || providers.contains_key(&input.span),
-            Source::Unresolved => false,
-            _ => providers.contains_key(&input.span),
-        };
-        if !graph.all_inputs(reading).iter().all(is_resolved) {
-            return Ok(None);
-        }
-        let provide = |input: &ResolvedInput| providers[&input.span].clone();
-        let session = self.engine.session()?;
-        let plan = match planned {
-            Planned::Flow(_) => plan_reading(&session, graph, reading, &provide).await,
-            Planned::View(dataset) => plan_view(&session, graph, dataset, reading, &provide).await,
-        };
-        match plan {
-            Ok(plan) => {
-                if let Some(flow) = flow.filter(|flow| flow.kind == FlowKind::Append) {
-                    self.analysis.diagnostics.extend(stream_rules::check(flow, &plan));
-                }
-                Ok(Some(Arc::new(plan.schema().as_arrow().clone())))
-            }
-            Err(diagnostics) => {
-                // What is wrong with a view is said once, not by everyone who reads it too.
-                for diagnostic in diagnostics {
-                    if !self.analysis.diagnostics.contains(&diagnostic) {
-                        self.analysis.diagnostics.push(diagnostic);
+            match self.schema(source.input, &source.key, flow).await? {
+                Some(schema) => drop(schemas.insert(source.input.span, schema)),
+                None => {
+                    is_known = false;
+                    if !matches!(source.input.source, Source::Files(_)) {
+                        self.unresolved.insert(target);
                     }
                 }
-                Ok(None)
             }
         }
+        for input in graph.all_inputs(reading) {
+            match input.source {
+                Source::Dataset { id, .. } if graph.dataset(id).view.is_some() => {}
+                Source::Unresolved => {
+                    is_known = false;
+                    // Of a view that it reads; its own is an error of its own.
+                    if !reading.inputs.iter().any(|own| std::ptr::eq(own, input)) {
+                        self.unresolved.insert(target);
+                    }
+                }
+                _ => is_known &= schemas.contains_key(&input.span),
+            }
+        }
+        Ok(is_known.then_some(schemas))
     }
 
-    /// A table without rows that has a source's columns; None if those are unknown.
-    async fn provider(
-        &mut self,
-        input: &ResolvedInput,
-        key: &str,
-        flow: Option<&Flow>,
-    ) -> Result<Option<Arc<dyn TableProvider>>> {
+    /// The columns of a source; None if those are unknown.
+    async fn schema(&mut self, input: &ResolvedInput, key: &str, flow: Option<&Flow>) -> Result<Option<SchemaRef>> {
         Ok(match &input.source {
-            Source::Dataset { id, .. } => self.analysis.columns[id.0].as_ref().map(|columns| empty(columns.schema())),
-            Source::External { id, .. } => self.external(id.0).await?,
+            Source::Dataset { id, .. } => self.analysis.columns[id.0].as_ref().map(Columns::schema),
+            Source::External { id, .. } => self.external(id.0).await,
             Source::Files(spec) => {
                 let schema = match self.stored_schema(flow, key)? {
-                    Stored::Schema(schema) => Some(schema),
-                    // It has run, with nothing to read; its source is not listed again.
-                    Stored::DoneWithout => None,
-                    Stored::Unknown => {
-                        let listed = self.listings.list(spec).await?;
-                        match self.listings.schema(spec, &listed.files).await {
-                            Ok(schema) => schema,
-                            Err(error) => {
-                                self.analysis.diagnostics.push(source_error(input, &error));
-                                None
-                            }
+                    StoredSchema::Schema(schema) => Some(schema),
+                    StoredSchema::DoneWithout => None,
+                    StoredSchema::Unknown => match self.sources.files(spec).await {
+                        Ok(schema) => schema,
+                        Err(failure) => {
+                            self.report(Diagnostic {
+                                help: failure.help,
+                                ..Diagnostic::error(SOURCE_UNREADABLE, input.span, failure.message)
+                            });
+                            None
                         }
-                    }
+                    },
                 };
-                schema.map(|schema| {
-                    let counters = Arc::new(ScanCounters::default());
-                    table_provider(Arc::new(*spec.clone()), &schema, Arc::new([]), input.uses_metadata, counters)
-                })
+                schema.map(|schema| table_schema(&schema, input.uses_metadata))
             }
             Source::Unresolved => None,
         })
     }
 
-    /// The schema that a flow's checkpoint reads this source with.
-    fn stored_schema(&self, flow: Option<&Flow>, key: &str) -> Result<Stored> {
-        let (Some(state), Some(flow)) = (self.state, flow) else { return Ok(Stored::Unknown) };
-        if self.anew.contains(&flow.target) {
-            return Ok(Stored::Unknown);
-        }
-        let dataset = self.engine.graph().dataset(flow.target);
-        let Some(record) = state.flow(&dataset.name.key(), &flow.name)? else { return Ok(Stored::Unknown) };
-        let sources = state.sources(&record.flow_id, record.generation)?;
-        let schema = sources.into_iter().find(|source| source.source == key).and_then(|source| source.schema);
-        Ok(match schema {
-            Some(text) => Stored::Schema(SourceSchema::from_json(&text)?),
-            None if record.completion.is_some() => Stored::DoneWithout,
-            None => Stored::Unknown,
-        })
+    fn stored_schema(&self, flow: Option<&Flow>, key: &str) -> Result<StoredSchema> {
+        let Some(flow) = flow.filter(|flow| !self.anew.contains(&flow.target)) else {
+            return Ok(StoredSchema::Unknown);
+        };
+        self.recorded.schema(self.engine.graph().dataset(flow.target), flow, key)
     }
 
-    async fn external(&mut self, index: usize) -> Result<Option<Arc<dyn TableProvider>>> {
+    async fn external(&mut self, index: usize) -> Option<SchemaRef> {
         if let Some(known) = self.externals.get(&index) {
-            return Ok(known.clone());
+            return known.clone();
         }
         let table = &self.engine.graph().externals[index];
-        let settings = self.engine.settings();
-        let found: Result<Option<Arc<dyn TableProvider>>> = match external::files(table, settings) {
-            Some(spec) => {
-                async {
-                    let listed = self.listings.list(&spec).await?;
-                    let schema = self.listings.schema(&spec, &listed.files).await?;
-                    Ok(schema.map(|schema| {
-                        table_provider(Arc::new(spec), &schema, Arc::new([]), false, Arc::new(ScanCounters::default()))
-                    }))
-                }
-                .await
-            }
-            None => external::open_delta(table, settings, self.engine.root()).map(|open| Some(empty(open.schema()))),
-        };
+        let found = external_schema(self.sources, table, self.engine.settings(), self.engine.root()).await;
+        let missing = |message: String| Diagnostic::error("source-missing", table.path.span, message);
         let found = match found {
             Ok(Some(found)) => Some(found),
             Ok(None) => {
-                self.analysis.diagnostics.push(
-                    Diagnostic::error(
-                        "source-missing",
-                        table.path.span,
-                        format!("source `{}` has no files", table.name.value),
-                    )
-                    .help("correct its path in flowbench.toml"),
-                );
+                let message = format!("source `{}` has no files", table.name.value);
+                self.report(missing(message).help("correct its path in flowbench.toml"));
                 None
             }
-            Err(error) => {
-                let mut diagnostic = Diagnostic::error("source-missing", table.path.span, error.to_string());
-                diagnostic.help = error.help();
-                self.analysis.diagnostics.push(diagnostic);
+            Err(failure) => {
+                self.report(Diagnostic { help: failure.help, ..missing(failure.message) });
                 None
             }
         };
         self.externals.insert(index, found.clone());
-        Ok(found)
+        found
     }
 
     /// Joins what is declared, what is stored and what the flows give.
@@ -340,7 +355,7 @@ impl<'a> Work<'a> {
         given: &[(FlowId, Option<Vec<Field>>)],
     ) -> Result<Option<Columns>> {
         let is_anew = self.anew.contains(&id);
-        self.check_kind(dataset)?;
+        self.check_kind(dataset);
         let declared = self.declared(dataset).await?;
         let stored = match dataset.kind() == DatasetKind::StreamingTable && !is_anew {
             true => self.stored(dataset, declared.as_ref()).await?,
@@ -406,15 +421,14 @@ impl<'a> Work<'a> {
     }
 
     /// A streaming table can't become a materialized view in place, nor the other way round.
-    fn check_kind(&mut self, dataset: &Dataset) -> Result<()> {
-        let Some(state) = self.state else { return Ok(()) };
-        let Some(recorded) = state.dataset(&dataset.name.key())? else { return Ok(()) };
-        if recorded.kind != dataset.kind() {
+    fn check_kind(&mut self, dataset: &Dataset) {
+        let recorded = self.recorded.kind(dataset);
+        if let Some(was) = recorded.filter(|was| *was != dataset.kind()) {
             self.analysis.diagnostics.push(
                 Diagnostic::error(
                     "dataset-kind-changed",
                     dataset.definition.name.span,
-                    format!("`{}` was a {} and is now a {}", dataset.label, recorded.kind.words(), dataset.kind().words()),
+                    format!("`{}` was a {} and is now a {}", dataset.label, was.words(), dataset.kind().words()),
                 )
                 .condition("CANNOT_CHANGE_DATASET_TYPE")
                 .reason("its table and checkpoints don't fit the new kind, and a full refresh doesn't change that")
@@ -424,7 +438,6 @@ impl<'a> Work<'a> {
                 )),
             );
         }
-        Ok(())
     }
 
     fn misfit(
@@ -512,22 +525,9 @@ impl<'a> Work<'a> {
     /// The value of `DEFAULT expr`, which must be a constant.
     async fn default(&mut self, column: &ColumnDefinition) -> Result<Option<ScalarValue>> {
         let Some(default) = &column.default else { return Ok(None) };
-        let session = self.engine.session()?;
-        let sql = format!("SELECT {} AS value", default.value);
-        let value = match crate::session::plan(&session, &sql, Vec::new()).await {
-            Ok(plan) => {
-                let during = "compute a DEFAULT";
-                let frame = session.execute_logical_plan(plan).await.map_err(|e| query_error(during, e))?;
-                let batches = frame.collect().await.map_err(|e| query_error(during, e))?;
-                match batches.first().filter(|batch| batch.num_rows() == 1) {
-                    Some(batch) => {
-                        ScalarValue::try_from_array(batch.column(0), 0).map_err(|e| query_error(during, e))?
-                    }
-                    None => return Err(Error::Internal("a DEFAULT without a value".to_string())),
-                }
-            }
-            Err(errors) => {
-                let message = errors.first().map(ToString::to_string).unwrap_or_default();
+        match self.engine.plans().default_value(self.engine, &default.value).await? {
+            Ok(value) => Ok(Some(value)),
+            Err(message) => {
                 self.analysis.diagnostics.push(
                     Diagnostic::error(
                         "column-default",
@@ -536,10 +536,9 @@ impl<'a> Work<'a> {
                     )
                     .help("a default is a constant, such as 0 or 'unknown'"),
                 );
-                return Ok(None);
+                Ok(None)
             }
-        };
-        Ok(Some(value))
+        }
     }
 
     /// The columns of the table on disk; what can't be changed in place is reported.
@@ -634,12 +633,6 @@ impl<'a> Work<'a> {
     }
 }
 
-enum Stored {
-    Schema(SourceSchema),
-    DoneWithout,
-    Unknown,
-}
-
 /// Columns of flows among themselves, before anything is stored: the wider type wins, whichever comes first.
 fn merge(target: &Columns, given: &[Field]) -> Result<Columns, Vec<Misfit>> {
     let mut merged = target.clone();
@@ -664,12 +657,6 @@ fn merge(target: &Columns, given: &[Field]) -> Result<Columns, Vec<Misfit>> {
         true => Ok(merged),
         false => Err(misfits),
     }
-}
-
-fn source_error(input: &ResolvedInput, error: &Error) -> Diagnostic {
-    let mut diagnostic = Diagnostic::error(SOURCE_UNREADABLE, input.span, error.to_string());
-    diagnostic.help = error.help();
-    diagnostic
 }
 
 /// A dataset's definition with these columns, as state.db remembers what was applied.

@@ -4,14 +4,15 @@
 //! `status`, `preview`, `reset`, `doctor`. Each adds its methods to [`Engine`].
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use datafusion::prelude::SessionContext;
 use pipeline::definition::DatasetKind;
 use pipeline::diagnostic::Diagnostic;
 use pipeline::graph::{Dataset, Graph};
-use pipeline::load::{Pipeline, load};
+use pipeline::load::{Pipeline, load_again};
 use pipeline::name::DatasetName;
+use pipeline::parse::ParsedFiles;
 use pipeline::report::FunctionRow;
 use pipeline::settings::Settings;
 use pipeline::workspace::Workspace;
@@ -19,7 +20,9 @@ use pipeline::workspace::Workspace;
 use crate::error::{Error, Result};
 use crate::functions::{self, FunctionKind};
 use crate::open::{absolute, open_workspace};
+use crate::plans::Plans;
 use crate::session::{SessionOptions, session};
+use crate::source::remembered::Sources;
 use crate::state::{Access, State};
 use crate::table::{SharedTable, Tables};
 
@@ -32,10 +35,15 @@ pub struct Engine {
 struct Inner {
     root: PathBuf,
     storage: PathBuf,
+    overrides: Vec<(String, String)>,
     pipeline: Arc<Pipeline>,
+    parsed: ParsedFiles,
     /// Made at first use: printing a status needs no query engine.
-    session: OnceLock<SessionContext>,
+    session: OnceLock<(SessionOptions, SessionContext)>,
     tables: Tables,
+    plans: Plans,
+    /// Replaced as a whole when sources are looked at again.
+    sources: Arc<Mutex<Sources>>,
 }
 
 impl Engine {
@@ -46,18 +54,51 @@ impl Engine {
     pub fn open(root: &Path, overrides: &[(String, String)]) -> Result<Engine> {
         let root = std::path::absolute(root).map_err(|e| Error::io("find", root, e))?;
         let workspace = open_workspace(&root, overrides)?;
-        let pipeline = Arc::new(load(workspace));
+        let (pipeline, parsed) = load_again(workspace, &ParsedFiles::default());
         let storage = absolute(&root, &pipeline.settings.storage);
-        let inner = Inner { root, storage, pipeline, session: OnceLock::new(), tables: Tables::default() };
+        let sources = Arc::new(Mutex::new(Sources::new(&root)));
+        let inner = Inner {
+            root,
+            storage,
+            overrides: overrides.to_vec(),
+            pipeline: Arc::new(pipeline),
+            parsed,
+            session: OnceLock::new(),
+            tables: Tables::default(),
+            plans: Plans::default(),
+            sources,
+        };
         Ok(Engine { inner: Arc::new(inner) })
     }
 
-    /// Reads the workspace's files again.
+    /// Reads the files again. The engine returned shares with this one what doesn't change with them (open tables,
+    /// known sources, the query engine) and parses and plans only what was edited; this one stays as it is.
     ///
     /// # Errors
     /// As [`Engine::open`].
     pub fn reload(&self) -> Result<Engine> {
-        Engine::open(self.root(), &self.workspace().overrides)
+        let before = &self.inner;
+        let workspace = open_workspace(&before.root, &before.overrides)?;
+        let (pipeline, parsed) = load_again(workspace, &before.parsed);
+        let inner = Inner {
+            root: before.root.clone(),
+            storage: absolute(&before.root, &pipeline.settings.storage),
+            overrides: before.overrides.clone(),
+            pipeline: Arc::new(pipeline),
+            parsed,
+            session: OnceLock::new(),
+            tables: before.tables.clone(),
+            plans: before.plans.clone(),
+            sources: before.sources.clone(),
+        };
+        let engine = Engine { inner: Arc::new(inner) };
+        if let Some((options, session)) = before.session.get()
+            && *options == engine.session_options(engine.spill_folder())
+        {
+            // Nobody else has seen the new engine yet.
+            let _ = engine.inner.session.set((options.clone(), session.clone()));
+        }
+        Ok(engine)
     }
 
     /// The workspace folder, absolute.
@@ -110,33 +151,39 @@ impl Engine {
 
     /// The query engine, with this workspace's limits.
     pub(crate) fn session(&self) -> Result<SessionContext> {
-        if let Some(session) = self.inner.session.get() {
+        if let Some((_, session)) = self.inner.session.get() {
             return Ok(session.clone());
         }
-        let limits = &self.settings().limits;
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let made = |spill_dir: Option<&PathBuf>| {
-            if let Some(folder) = spill_dir {
+        let made = |spill_dir: Option<PathBuf>| {
+            if let Some(folder) = &spill_dir {
                 std::fs::create_dir_all(folder).map_err(|e| Error::io("create folder", folder, e))?;
             }
-            session(&SessionOptions {
-                threads: limits.threads.unwrap_or(cores),
-                memory_bytes: usize::try_from(limits.memory_bytes).unwrap_or(usize::MAX),
-                spill_dir: spill_dir.cloned(),
-                time_zone: self.settings().time_zone.value.clone(),
-            })
+            let options = self.session_options(spill_dir);
+            session(&options).map(|session| (options, session))
         };
         let spill_dir = self.spill_folder();
         let is_final = spill_dir.is_some();
-        let made = match made(spill_dir.as_ref()) {
+        let made = match made(spill_dir) {
             // Whoever only reads can do so on a disk that takes no file: it spills to the system's folder.
-            Err(_) if limits.spill.is_none() => made(None)?,
+            Err(_) if self.settings().limits.spill.is_none() => made(None)?,
             made => made?,
         };
         Ok(match is_final {
-            true => self.inner.session.get_or_init(|| made).clone(),
-            false => made,
+            true => self.inner.session.get_or_init(|| made).1.clone(),
+            false => made.1,
         })
+    }
+
+    /// What the query engine may use.
+    pub(crate) fn session_options(&self, spill_dir: Option<PathBuf>) -> SessionOptions {
+        let limits = &self.settings().limits;
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        SessionOptions {
+            threads: limits.threads.unwrap_or(cores),
+            memory_bytes: usize::try_from(limits.memory_bytes).unwrap_or(usize::MAX),
+            spill_dir,
+            time_zone: self.settings().time_zone.value.clone(),
+        }
     }
 
     /// Where queries spill to; None: the storage folder doesn't exist and nothing may be written yet.
@@ -165,6 +212,21 @@ impl Engine {
     /// All tables that this process has open.
     pub(crate) fn tables(&self) -> &Tables {
         &self.inner.tables
+    }
+
+    /// Queries planned for their columns.
+    pub(crate) fn plans(&self) -> &Plans {
+        &self.inner.plans
+    }
+
+    /// What is known of the sources; a view of this moment, which later looks add to.
+    pub(crate) fn sources(&self) -> Sources {
+        self.inner.sources.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Takes `sources` for what is known from now on.
+    pub(crate) fn remember_sources(&self, sources: Sources) {
+        *self.inner.sources.lock().unwrap_or_else(PoisonError::into_inner) = sources;
     }
 
     /// state.db for reading; None before the first update.

@@ -53,6 +53,16 @@ impl Listings {
         Ok(listed.clone())
     }
 
+    /// True if both list the same files of the sources that both have listed.
+    pub fn is_same(&self, other: &Listings) -> bool {
+        let mine = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
+        let theirs = other.listed.lock().unwrap_or_else(PoisonError::into_inner);
+        mine.iter().all(|(key, cell)| match (cell.get(), theirs.get(key).and_then(|cell| cell.get())) {
+            (Some(mine), Some(theirs)) => mine.files == theirs.files && mine.is_missing == theirs.is_missing,
+            _ => true,
+        })
+    }
+
     /// The columns of a source, inferred at the first call; None if there is no file to tell and no `schema`.
     pub async fn schema(&self, spec: &ReadFiles, listing: &Arc<[FileEntry]>) -> Result<Option<SourceSchema>> {
         let cell = cell(&self.schemas, spec);
@@ -69,10 +79,15 @@ impl Listings {
     }
 }
 
-fn cell<T>(cells: &Cells<T>, spec: &ReadFiles) -> Arc<OnceCell<T>> {
+/// What makes two reads of files the same source.
+pub(crate) fn source_key(spec: &ReadFiles) -> String {
     // Where the path was written doesn't matter for what it means.
     let nowhere = Span { file: FileId(0), start: 0, end: 0 };
-    let key = format!("{:?}", ReadFiles { path_span: nowhere, ..spec.clone() });
+    format!("{:?}", ReadFiles { path_span: nowhere, ..spec.clone() })
+}
+
+fn cell<T>(cells: &Cells<T>, spec: &ReadFiles) -> Arc<OnceCell<T>> {
+    let key = source_key(spec);
     cells.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_default().clone()
 }
 

@@ -65,6 +65,14 @@ pub async fn plan_view<'a>(
     provide: &'a Provide<'a>,
 ) -> Result<LogicalPlan, Vec<Diagnostic>> {
     let plan = plan_reading(session, graph, view, provide).await?;
+    name_columns(dataset, view, plan).map_err(|wrong| vec![*wrong])
+}
+
+/// Gives the columns of a view's query the names of the view's list, if it has one.
+///
+/// # Errors
+/// The list doesn't fit the query.
+pub fn name_columns(dataset: &Dataset, view: &Reading, plan: LogicalPlan) -> Result<LogicalPlan, Box<Diagnostic>> {
     let names = &dataset.definition.columns;
     let Some(first) = names.first() else { return Ok(plan) };
     let given = plan.schema().columns();
@@ -75,16 +83,16 @@ pub async fn plan_view<'a>(
             columns_in_words(names.len()),
             columns_in_words(given.len())
         );
-        return Err(vec![
+        return Err(Box::new(
             Diagnostic::error("view-columns", first.name.span, message)
                 .condition("CREATE_VIEW_COLUMN_ARITY_MISMATCH")
                 .label(view.query.span, "the query")
                 .help("name every column of the query, or leave the list out"),
-        ]);
+        ));
     }
     let named = given.into_iter().zip(names).map(|(column, name)| Expr::Column(column).alias(&name.name.value));
     let named = LogicalPlanBuilder::from(plan).project(named).and_then(LogicalPlanBuilder::build);
-    named.map_err(|error| vec![Diagnostic::error("view-columns", first.name.span, error.strip_backtrace())])
+    named.map_err(|error| Box::new(Diagnostic::error("view-columns", first.name.span, error.strip_backtrace())))
 }
 
 fn columns_in_words(count: usize) -> String {
@@ -92,7 +100,7 @@ fn columns_in_words(count: usize) -> String {
 }
 
 /// A planning error at its place in the user's file.
-fn diagnostic(reading: &Reading, error: &PlanError) -> Diagnostic {
+pub fn diagnostic(reading: &Reading, error: &PlanError) -> Diagnostic {
     let (code, condition) = error.kind.code();
     let span = match &error.range {
         Some(range) => reading.query.sql.origin(range.clone()),
@@ -102,6 +110,11 @@ fn diagnostic(reading: &Reading, error: &PlanError) -> Diagnostic {
     diagnostic.condition = condition;
     if let Some(help) = &error.help {
         diagnostic = diagnostic.help(user_names(reading, help));
+    }
+    // Only what the user wrote letter for letter can be replaced.
+    let place = error.edit.as_ref().and_then(|(range, _)| reading.query.sql.copied(range.clone()));
+    if let (Some(span), Some((_, replacement))) = (place, &error.edit) {
+        diagnostic = diagnostic.edit(span, replacement);
     }
     diagnostic
 }

@@ -1,6 +1,7 @@
 //! What a person does to checkpoints between updates: plan an update, reset a flow, rename it, drop a dataset.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use pipeline::change::{AppliedDataset, classify};
 use pipeline::command::UpdateRequest;
@@ -27,7 +28,7 @@ impl Engine {
     pub async fn plan(&self, request: &UpdateRequest) -> Result<PlanReport> {
         self.check_files()?;
         let state = self.state_for_reading()?;
-        let listings = Listings::new(self.root().to_path_buf());
+        let listings = Arc::new(Listings::new(self.root().to_path_buf()));
         let (plan, analysis) = self.prepare(state.as_ref(), request, &listings).await?;
         let changes = match &state {
             Some(state) => self.changes(state, &analysis)?,

@@ -174,7 +174,10 @@ enum Done {
     Status,
     /// The running update reported something.
     Event(Event),
-    Update { request: UpdateRequest, outcome: Result<UpdateReport, Error> },
+    Update {
+        request: UpdateRequest,
+        outcome: Result<UpdateReport, Error>,
+    },
     /// State or tables were changed by a command.
     Changed,
 }
@@ -220,12 +223,14 @@ impl<A: Answers> Serving<A> {
         self.answers.tell(Answer::Verdict(verdict.clone()));
         self.engine = Some(engine.clone());
         self.want_status();
-        self.analyse(engine, verdict, since);
+        // The first time nothing was known before.
+        let looks_again = self.revision > 1;
+        self.analyse(engine, verdict, since, looks_again);
     }
 
     /// Analyses in the background; a newer revision ends it.
-    fn analyse(&mut self, engine: Engine, verdict: Verdict, since: Instant) {
-        let answers = self.answers.clone();
+    fn analyse(&mut self, engine: Engine, verdict: Verdict, since: Instant, looks_again: bool) {
+        let (answers, done) = (self.answers.clone(), self.done.clone());
         let task = tokio::spawn(async move {
             match engine.analyse().await {
                 Ok(analysis) => {
@@ -240,7 +245,13 @@ impl<A: Answers> Serving<A> {
                 }
                 Err(error) => {
                     answers.tell(Answer::Unreadable(problem(&error, Some(&engine))));
+                    return;
                 }
+            }
+            // The verdict came from what was known of the sources; now they are looked at again, once.
+            if looks_again && engine.recheck_sources().await.unwrap_or(false) {
+                // The loop may have ended.
+                let _ = done.send(Done::Changed);
             }
         });
         self.analysis = Some(task.abort_handle());
@@ -396,7 +407,7 @@ impl<A: Answers> Serving<A> {
             if let Some(analysis) = self.analysis.take() {
                 analysis.abort();
             }
-            self.analyse(engine, verdict, Instant::now());
+            self.analyse(engine, verdict, Instant::now(), false);
         }
     }
 

@@ -4,33 +4,27 @@
 use datafusion::common::JoinType;
 use datafusion::logical_expr::LogicalPlan;
 use pipeline::diagnostic::Diagnostic;
-use pipeline::graph::{Flow, Reading};
+use pipeline::graph::Flow;
 
 use crate::reading::reads_stream;
 
-/// Finds operators over a stream that would see one micro-batch instead of the whole.
-pub fn check(flow: &Flow, plan: &LogicalPlan) -> Option<Diagnostic> {
-    let what = find(plan)?;
+/// The error for a flow whose query does `what` with a stream.
+pub fn refused(flow: &Flow, what: &str) -> Diagnostic {
     let help = match what {
         "a join of two streams" => "read one of the sides without STREAM, or join in a materialized view",
         _ => "move it into a MATERIALIZED VIEW over the streaming table",
     };
-    Some(
-        Diagnostic::error("stateful-stream-query", span(&flow.reading), format!("{what} is not supported yet"))
-            .condition("UNSUPPORTED_STREAMING_OPERATION")
-            .reason(format!(
-                "flow `{}` sees its stream one micro-batch at a time, so the result would depend on how it was cut",
-                flow.name
-            ))
-            .help(help),
-    )
+    Diagnostic::error("stateful-stream-query", flow.reading.query.span, format!("{what} is not supported yet"))
+        .condition("UNSUPPORTED_STREAMING_OPERATION")
+        .reason(format!(
+            "flow `{}` sees its stream one micro-batch at a time, so the result would depend on how it was cut",
+            flow.name
+        ))
+        .help(help)
 }
 
-fn span(reading: &Reading) -> pipeline::text::Span {
-    reading.query.span
-}
-
-fn find(plan: &LogicalPlan) -> Option<&'static str> {
+/// Finds an operator over a stream that would see one micro-batch instead of the whole.
+pub fn find(plan: &LogicalPlan) -> Option<&'static str> {
     let over_stream = |plan: &LogicalPlan| plan.inputs().into_iter().any(reads_stream);
     let found = match plan {
         LogicalPlan::Aggregate(_) if over_stream(plan) => Some("an aggregate over a stream"),

@@ -6,13 +6,26 @@ use std::collections::BTreeMap;
 
 use crate::name::Name;
 use crate::query::Query;
-use crate::text::{Span, Spanned};
+use crate::text::{FileId, Span, Spanned};
 
 /// One statement of a file, or one table of a TOML file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Definition {
     Dataset(DatasetDefinition),
     Flow(FlowDefinition),
+    /// A flow that could not be read; a diagnostic says why. Its name is known, so that others may wait for it.
+    BrokenFlow(Spanned<String>),
+}
+
+impl Definition {
+    /// Follows its files to other places in the list of files.
+    pub fn move_to(&mut self, moved: &dyn Fn(FileId) -> FileId) {
+        match self {
+            Definition::Dataset(dataset) => dataset.move_to(moved),
+            Definition::Flow(flow) => flow.move_to(moved),
+            Definition::BrokenFlow(name) => name.span.move_to(moved),
+        }
+    }
 }
 
 /// Where names are completed: the catalog and schema in force (`USE`, else flowbench.toml's).
@@ -79,6 +92,36 @@ pub struct DatasetDefinition {
     pub span: Span,
 }
 
+impl DatasetDefinition {
+    /// Every field is named, so that the compiler asks where the places of a new one go.
+    fn move_to(&mut self, moved: &dyn Fn(FileId) -> FileId) {
+        let DatasetDefinition {
+            name,
+            columns,
+            partition_by,
+            cluster_by,
+            query,
+            span,
+            kind: _,
+            scope: _,
+            comment: _,
+            properties: _,
+            is_private: _,
+            is_once: _,
+            is_legacy_live: _,
+            limits: _,
+        } = self;
+        for ColumnDefinition { name, data_type, default, is_nullable: _, comment: _ } in columns {
+            let parts = data_type.iter_mut().chain(default).map(|part| &mut part.span);
+            parts.chain([&mut name.span]).for_each(|span| span.move_to(moved));
+        }
+        partition_by.iter_mut().chain(cluster_by).for_each(|column| column.span.move_to(moved));
+        query.iter_mut().for_each(|query| query.move_to(moved));
+        name.span.move_to(moved);
+        span.move_to(moved);
+    }
+}
+
 /// A column as declared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ColumnDefinition {
@@ -91,18 +134,41 @@ pub struct ColumnDefinition {
     pub comment: Option<String>,
 }
 
-/// `CREATE FLOW name AS INSERT INTO [ONCE] target [BY NAME] query`, or `[[flow]]`.
+/// `CREATE FLOW name [DEPENDS ON (flow, …)] AS INSERT INTO [ONCE] target [BY NAME] query`, or `[[flow]]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FlowDefinition {
     pub name: Spanned<String>,
     pub target: Spanned<Name>,
     pub scope: Scope,
     pub is_once: bool,
+    /// The flows that must have ended before this one starts.
+    pub depends_on: Vec<FlowReference>,
     pub comment: Option<String>,
     pub query: Query,
     pub limits: FlowLimits,
     /// The whole statement.
     pub span: Span,
+}
+
+/// A flow that another one waits for, as written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FlowReference {
+    /// More than one part where it is the default flow of a table in another schema.
+    pub name: Name,
+    /// The name, without the quotes of TOML.
+    pub span: Span,
+    /// False where `${…}` or `for_each` made the name: no edit may put another one there.
+    pub is_literal: bool,
+}
+
+impl FlowDefinition {
+    fn move_to(&mut self, moved: &dyn Fn(FileId) -> FileId) {
+        let FlowDefinition { name, target, depends_on, query, span, scope: _, is_once: _, comment: _, limits: _ } =
+            self;
+        query.move_to(moved);
+        let waits = depends_on.iter_mut().map(|flow| &mut flow.span);
+        [&mut name.span, &mut target.span, span].into_iter().chain(waits).for_each(|span| span.move_to(moved));
+    }
 }
 
 /// A flow's own settings (behaviours B-8, B-35): TOML `limits`, or `SET pipelines.flow.… = …` before it.

@@ -2,7 +2,10 @@
 //!
 //! Not here: failures of the world (the engine's `Error`) and the drawing (the front ends).
 
-use crate::text::{SourceFile, Span, line_column};
+use crate::text::{FileId, SourceFile, Span, line_column};
+
+/// How many of the blocked datasets are named to people.
+const BLOCKS_NAMED: usize = 8;
 
 /// How much a diagnostic matters. An error keeps the pipeline from running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
@@ -57,6 +60,8 @@ pub struct Diagnostic {
     /// How to fix it.
     pub help: Option<String>,
     pub edit: Option<Edit>,
+    /// Names of the datasets that can't be checked because of it.
+    pub blocks: Vec<String>,
 }
 
 impl Diagnostic {
@@ -86,6 +91,7 @@ impl Diagnostic {
             labels: Vec::new(),
             help: None,
             edit: None,
+            blocks: Vec::new(),
         }
     }
 
@@ -119,6 +125,23 @@ impl Diagnostic {
         self
     }
 
+    /// Follows its files to other places in the list of files.
+    pub fn move_to(&mut self, moved: &dyn Fn(FileId) -> FileId) {
+        let labels = self.labels.iter_mut().map(|label| &mut label.span);
+        let edit = self.edit.iter_mut().map(|edit| &mut edit.span);
+        self.span.iter_mut().chain(labels).chain(edit).for_each(|span| span.move_to(moved));
+    }
+
+    /// ``blocks `a`, `b` and 3 more``; None if it blocks nothing.
+    pub fn blocks_in_words(&self) -> Option<String> {
+        let names: Vec<String> = self.blocks.iter().take(BLOCKS_NAMED).map(|name| format!("`{name}`")).collect();
+        let more = match self.blocks.len().saturating_sub(BLOCKS_NAMED) {
+            0 => String::new(),
+            count => format!(" and {count} more"),
+        };
+        (!names.is_empty()).then(|| format!("blocks {}{more}", names.join(", ")))
+    }
+
     /// True for errors, which keep the pipeline from running.
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
@@ -146,12 +169,18 @@ pub fn place(files: &[SourceFile], span: Span) -> String {
 /// Returns the name nearest to `wanted`, if one is near enough to be meant: "did you mean".
 pub fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wanted = wanted.to_lowercase();
+    // Of names equally near the one that begins alike is meant: the first letter is rarely the wrong one.
+    let by_distance = |name: &'a str| {
+        let lower = name.to_lowercase();
+        let begins_otherwise = lower.chars().next() != wanted.chars().next();
+        (strsim::damerau_levenshtein(&wanted, &lower), begins_otherwise, name)
+    };
     names
         .into_iter()
-        .map(|name| (strsim::damerau_levenshtein(&wanted, &name.to_lowercase()), name))
-        .filter(|(distance, name)| *distance <= (name.chars().count().max(wanted.chars().count()) / 3).max(1))
+        .map(by_distance)
+        .filter(|(distance, _, name)| *distance <= (name.chars().count().max(wanted.chars().count()) / 3).max(1))
         .min()
-        .map(|(_, name)| name)
+        .map(|(.., name)| name)
 }
 
 #[cfg(test)]
@@ -162,6 +191,7 @@ mod tests {
     fn nearest_offers_only_what_may_be_meant() {
         assert_eq!(nearest("colour", ["color", "size"]), Some("color"));
         assert_eq!(nearest("Pipelin", ["pipeline"]), Some("pipeline"));
+        assert_eq!(nearest("yar", ["var", "year"]), Some("year"));
         assert_eq!(nearest("zzz", ["color", "size"]), None);
     }
 }

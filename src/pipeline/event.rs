@@ -63,7 +63,7 @@ impl State {
         !matches!(self, State::Queued | State::Planning | State::Running)
     }
 
-    /// True if a flow that reads its dataset may start.
+    /// True if a flow that comes after it may start.
     pub fn lets_readers_start(self) -> bool {
         matches!(self, State::Completed | State::Idle | State::Excluded)
     }
@@ -140,6 +140,9 @@ pub enum Details {
     },
     FlowDefinition {
         input_datasets: Vec<String>,
+        /// The flows that it waited for beside those that write its inputs.
+        #[serde(default)]
+        depends_on: Vec<String>,
         output_dataset: String,
         /// APPEND, COMPLETE.
         flow_type: String,

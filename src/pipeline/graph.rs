@@ -5,10 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use crate::definition::{DatasetDefinition, DatasetKind, Definition, FlowDefinition, FlowLimits, Scope};
+use crate::definition::{DatasetDefinition, DatasetKind, Definition, FlowDefinition, FlowLimits, FlowReference, Scope};
 use crate::diagnostic::{Diagnostic, nearest};
 use crate::name::{DatasetName, Name};
-use crate::query::{InputSource, Query};
+use crate::query::{Input, InputSource, Query};
 use crate::read_files::{ReadFiles, ReadMode, TableStream, read_files, table_stream};
 use crate::settings::{ExternalTable, Settings};
 use crate::text::Span;
@@ -31,6 +31,8 @@ pub struct Graph {
     pub datasets: Vec<Dataset>,
     pub flows: Vec<Flow>,
     pub externals: Vec<ExternalTable>,
+    /// Names of flows that could not be read or have no target; a diagnostic says why.
+    pub broken_flows: Vec<String>,
     /// Per dataset, what it reads and what reads it, directly; kept so that walks stay linear.
     upstream: Vec<BTreeSet<DatasetId>>,
     readers: Vec<BTreeSet<DatasetId>>,
@@ -95,6 +97,8 @@ pub struct Flow {
     pub target: DatasetId,
     pub kind: FlowKind,
     pub reading: Reading,
+    /// The flows that must have ended before, beside those that write what it reads.
+    pub depends_on: Vec<Predecessor>,
     /// Comes with the table (`AS query`), not from CREATE FLOW.
     pub is_default: bool,
     pub comment: Option<String>,
@@ -103,6 +107,14 @@ pub struct Flow {
     pub name_span: Span,
     /// The whole definition.
     pub span: Span,
+}
+
+/// An order edge: a name in a flow's `depends_on`, and the flow behind it.
+#[derive(Debug, Clone)]
+pub struct Predecessor {
+    pub reference: FlowReference,
+    /// None: there is no such flow; a diagnostic says so.
+    pub flow: Option<FlowId>,
 }
 
 /// A query with its inputs resolved; `inputs[i]` belongs to `query.inputs[i]`.
@@ -155,11 +167,17 @@ impl Graph {
             match definition {
                 Definition::Dataset(dataset) => builder.add_dataset(dataset),
                 Definition::Flow(flow) => flows.push(flow),
+                Definition::BrokenFlow(name) => builder.graph.broken_flows.push(name.value),
             }
         }
         builder.add_default_flows();
-        for flow in flows {
-            builder.add_flow(flow);
+        let mut orders = Vec::new();
+        for mut flow in flows {
+            let (depends_on, scope) = (std::mem::take(&mut flow.depends_on), flow.scope.clone());
+            orders.extend(builder.add_flow(flow).map(|id| (id, depends_on, scope)));
+        }
+        for (id, depends_on, scope) in orders {
+            builder.add_order(id, depends_on, &scope);
         }
         builder.add_views();
         builder.graph.connect();
@@ -299,16 +317,6 @@ impl Graph {
         found
     }
 
-    /// The flows that must have ended before `flow` may start: those that write what it reads.
-    pub fn predecessors(&self, flow: FlowId) -> BTreeSet<FlowId> {
-        let reading = &self.flow(flow).reading;
-        self.stored_inputs(reading)
-            .into_iter()
-            .flat_map(|id| self.dataset(id).flows.iter().copied())
-            .filter(|other| *other != flow)
-            .collect()
-    }
-
     /// The datasets that stream from `id` (through views too): they break when it is rewritten.
     pub fn stream_readers(&self, id: DatasetId) -> BTreeSet<DatasetId> {
         self.flow_ids()
@@ -339,6 +347,22 @@ impl Graph {
             }
         }
         order
+    }
+
+    /// The same in steps: what a step's datasets read was in the steps before it.
+    pub fn waves(&self) -> Vec<Vec<DatasetId>> {
+        let mut depths: HashMap<DatasetId, usize> = HashMap::new();
+        let mut waves: Vec<Vec<DatasetId>> = Vec::new();
+        for id in self.topological_order() {
+            let depth = self.upstream(id).iter().filter_map(|upstream| depths.get(upstream)).max();
+            let depth = depth.map_or(0, |deepest| deepest + 1);
+            depths.insert(id, depth);
+            if waves.len() <= depth {
+                waves.push(Vec::new());
+            }
+            waves[depth].push(id);
+        }
+        waves
     }
 
     /// The queries that make a dataset: its flows', or its view's.
@@ -411,6 +435,7 @@ impl Builder<'_> {
                 target: id,
                 kind,
                 reading,
+                depends_on: Vec::new(),
                 is_default: true,
                 comment,
                 limits,
@@ -420,7 +445,8 @@ impl Builder<'_> {
         }
     }
 
-    fn add_flow(&mut self, definition: FlowDefinition) {
+    /// None: a diagnostic says why.
+    fn add_flow(&mut self, definition: FlowDefinition) -> Option<FlowId> {
         let target = self.complete(&definition.target.value, &definition.scope);
         let kind = if definition.is_once { FlowKind::Once } else { FlowKind::Append };
         let reading = self.resolve(definition.query, &definition.scope);
@@ -439,22 +465,25 @@ impl Builder<'_> {
                 None => diagnostic.help(format!("declare it: CREATE OR REFRESH STREAMING TABLE {written};")),
             };
             self.diagnostics.push(diagnostic);
-            return;
+            self.graph.broken_flows.push(definition.name.value);
+            return None;
         };
         self.push_flow(Flow {
             name: definition.name.value,
             target,
             kind,
             reading,
+            depends_on: Vec::new(),
             is_default: false,
             comment: definition.comment,
             limits: definition.limits,
             name_span: definition.name.span,
             span: definition.span,
-        });
+        })
     }
 
-    fn push_flow(&mut self, flow: Flow) {
+    /// None: the name is taken; the first flow of it stays.
+    fn push_flow(&mut self, flow: Flow) -> Option<FlowId> {
         if let Some(first) = self.flow_names.get(&flow.name.to_lowercase()) {
             let first = self.graph.flow(*first);
             let targets = (&self.graph.dataset(first.target).label, &self.graph.dataset(flow.target).label);
@@ -475,12 +504,25 @@ impl Builder<'_> {
                 .reason("a checkpoint belongs to a flow's name, so every flow needs its own"),
             };
             self.diagnostics.push(diagnostic.label(first.name_span, "the first").help("give one of them another name"));
-            return;
+            return None;
         }
         let id = FlowId(self.graph.flows.len());
         self.flow_names.insert(flow.name.to_lowercase(), id);
         self.graph.datasets[flow.target.0].flows.push(id);
         self.graph.flows.push(flow);
+        Some(id)
+    }
+
+    /// Looks up the flows that a flow waits for: by their names, a default flow by its table's.
+    fn add_order(&mut self, id: FlowId, depends_on: Vec<FlowReference>, scope: &Scope) {
+        for reference in depends_on {
+            let by_name = self.flow_names.get(&reference.name.parts.join(".").to_lowercase()).copied();
+            let flow = by_name.or_else(|| {
+                let dataset = self.by_name.get(&self.complete(&reference.name, scope).key())?;
+                self.graph.dataset(*dataset).flows.iter().copied().find(|flow| self.graph.flow(*flow).is_default)
+            });
+            self.graph.flows[id.0].depends_on.push(Predecessor { reference, flow });
+        }
     }
 
     fn add_views(&mut self) {
@@ -514,7 +556,7 @@ impl Builder<'_> {
                 InputSource::Table(name) => {
                     let (stream, diagnostics) = table_stream(input, self.settings);
                     self.diagnostics.extend(diagnostics);
-                    self.resolve_table(name, scope, input.span, stream.unwrap_or_default())
+                    self.resolve_table(name, scope, input, stream.unwrap_or_default())
                 }
                 // The parser has already said that it isn't built.
                 InputSource::Unsupported(_) => Source::Unresolved,
@@ -530,7 +572,7 @@ impl Builder<'_> {
         Reading { query, inputs }
     }
 
-    fn resolve_table(&mut self, name: &Name, scope: &Scope, span: Span, stream: TableStream) -> Source {
+    fn resolve_table(&mut self, name: &Name, scope: &Scope, input: &Input, stream: TableStream) -> Source {
         let full = self.complete(name, scope);
         if let Some(id) = self.by_name.get(&full.key()) {
             return Source::Dataset { id: *id, stream };
@@ -559,11 +601,20 @@ impl Builder<'_> {
             .map(|dataset| dataset.label.clone())
             .chain(self.settings.external.iter().map(|table| table.name.value.to_string()))
             .collect();
-        let mut diagnostic =
-            Diagnostic::error("unknown-dataset", span, format!("no dataset or source is named `{name}`"))
-                .condition("TABLE_OR_VIEW_NOT_FOUND");
+        let mut diagnostic = Diagnostic::error(
+            "unknown-dataset",
+            input.name_span.unwrap_or(input.span),
+            format!("no dataset or source is named `{name}`"),
+        )
+        .condition("TABLE_OR_VIEW_NOT_FOUND");
         diagnostic = match nearest(&name.to_string(), known.iter().map(String::as_str)) {
-            Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
+            Some(near) => {
+                diagnostic = diagnostic.help(format!("did you mean `{near}`?"));
+                match input.name_span {
+                    Some(span) => diagnostic.edit(span, near),
+                    None => diagnostic,
+                }
+            }
             None => diagnostic
                 .reason("neither the files of this workspace nor [[source]] in flowbench.toml define it")
                 .help(format!("define it, or add a [[source]] with name = \"{name}\" to flowbench.toml")),

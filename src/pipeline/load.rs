@@ -2,9 +2,8 @@
 
 use crate::diagnostic::{self, Diagnostic};
 use crate::graph::Graph;
-use crate::parse;
+use crate::parse::{self, ParsedFiles};
 use crate::settings::Settings;
-use crate::text::FileId;
 use crate::validate::validate;
 use crate::workspace::Workspace;
 
@@ -27,24 +26,20 @@ impl Pipeline {
 
 /// Parses and checks the files of a workspace: the structural stage of validation.
 pub fn load(workspace: Workspace) -> Pipeline {
+    load_again(workspace, &ParsedFiles::default()).0
+}
+
+/// As [`load`]; files that are as an earlier load found them are not parsed again. The second value is for the next
+/// load.
+pub fn load_again(workspace: Workspace, before: &ParsedFiles) -> (Pipeline, ParsedFiles) {
     let (settings, mut diagnostics) = parse::settings(&workspace);
-    let mut definitions = Vec::new();
-    let queries = parse::toml_file::query_files(&workspace);
-    let files = (1..workspace.files.len()).map(FileId).filter(|file| !queries.contains(file));
-    for file in files {
-        let source = &workspace.files[file.0];
-        let (found, problems) = match source.path.ends_with(".toml") {
-            true => parse::toml_file(file, &workspace, &settings),
-            false => parse::sql_file(file, source, &settings),
-        };
-        definitions.extend(found);
-        diagnostics.extend(problems);
-    }
+    let (definitions, problems, parsed) = parse::files(&workspace, &settings, before);
+    diagnostics.extend(problems);
     let (graph, problems) = Graph::build(definitions, &settings);
     diagnostics.extend(problems);
     // A file that can't be parsed may hold anything, so that nothing is defined is no news then.
     let is_broken = diagnostics.iter().any(Diagnostic::is_error);
     diagnostics.extend(validate(&graph, &settings).into_iter().filter(|d| !(is_broken && d.code == "empty-pipeline")));
     diagnostic::sort(&mut diagnostics);
-    Pipeline { workspace, settings, graph, diagnostics }
+    (Pipeline { workspace, settings, graph, diagnostics }, parsed)
 }

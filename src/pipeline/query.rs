@@ -4,7 +4,7 @@
 //! of them by an input's name, so that the engine decides what a micro-batch sees.
 
 use crate::name::Name;
-use crate::text::{MappedText, Span, Spanned};
+use crate::text::{FileId, MappedText, Span, Spanned};
 
 /// A query whose sources were taken out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +24,22 @@ impl Query {
     pub fn is_streaming(&self) -> bool {
         self.inputs.iter().any(|input| input.stream)
     }
+
+    /// Follows its files to other places in the list of files.
+    pub fn move_to(&mut self, moved: &dyn Fn(FileId) -> FileId) {
+        let Query { sql, inputs, span, fingerprint_text: _ } = self;
+        sql.move_to(moved);
+        span.move_to(moved);
+        for Input { source, options, span, name_span, name: _, stream: _, uses_metadata: _ } in inputs {
+            span.move_to(moved);
+            name_span.iter_mut().for_each(|span| span.move_to(moved));
+            if let InputSource::Files(FilesCall { path, options }) = source {
+                path.span.move_to(moved);
+                options.iter_mut().for_each(|option| option.move_to(moved));
+            }
+            options.iter_mut().for_each(|option| option.move_to(moved));
+        }
+    }
 }
 
 /// Something a query reads.
@@ -38,6 +54,8 @@ pub struct Input {
     pub options: Vec<ReadOption>,
     /// The name, or the call with its arguments; with STREAM if there is one.
     pub span: Span,
+    /// Only the name of the table, where it stands in the file letter for letter: what an edit would replace.
+    pub name_span: Option<Span>,
     /// True if the query uses the hidden column `_metadata`.
     pub uses_metadata: bool,
 }
@@ -65,6 +83,13 @@ pub struct FilesCall {
 pub struct ReadOption {
     pub name: Spanned<String>,
     pub value: Spanned<OptionValue>,
+}
+
+impl ReadOption {
+    fn move_to(&mut self, moved: &dyn Fn(FileId) -> FileId) {
+        self.name.span.move_to(moved);
+        self.value.span.move_to(moved);
+    }
 }
 
 /// A constant in an option.

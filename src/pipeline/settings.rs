@@ -29,7 +29,7 @@ pub struct Settings {
     pub schema: String,
     pub catalog: Option<String>,
     pub mode: Spanned<Mode>,
-    pub channel: Channel,
+    pub channel: Spanned<Channel>,
     /// Folder of tables and state, relative to the workspace folder unless absolute.
     pub storage: String,
     /// Globs of the definition files, relative to the workspace folder.
@@ -53,7 +53,7 @@ impl Settings {
             schema: "default".to_string(),
             catalog: None,
             mode: Spanned::new(Mode::Triggered, start),
-            channel: Channel::Preview,
+            channel: Spanned::new(Channel::Preview, start),
             storage: ".flowbench".to_string(),
             sources: vec!["transformations/**".to_string()],
             time_zone: Spanned::new("UTC".to_string(), start),

@@ -30,6 +30,11 @@ impl Span {
         Span { file, start: range.start, end: range.end }
     }
 
+    /// Follows its file to another place in the list of files.
+    pub fn move_to(&mut self, moved: &dyn Fn(FileId) -> FileId) {
+        self.file = moved(self.file);
+    }
+
     /// The smallest span that holds both; `other` must lie in the same file.
     pub fn to(self, other: Span) -> Span {
         debug_assert_eq!(self.file, other.file);
@@ -154,6 +159,20 @@ impl MappedText {
         }
     }
 
+    /// Returns the place in the user's file that holds `range` letter for letter; None if any of it was written by
+    /// us, so that an edit there would not be what the user sees.
+    pub fn copied(&self, range: Range<usize>) -> Option<Span> {
+        let origin = self.origin(range.clone());
+        let is_copied = |at: usize| self.piece_at(at).1;
+        let is_whole = origin.end - origin.start == range.len();
+        (is_whole && range.clone().all(is_copied)).then_some(origin)
+    }
+
+    /// Follows its files to other places in the list of files.
+    pub fn move_to(&mut self, moved: &dyn Fn(FileId) -> FileId) {
+        self.pieces.iter_mut().for_each(|piece| piece.origin.move_to(moved));
+    }
+
     /// Returns the part `range` as text of its own.
     pub fn part(&self, range: Range<usize>) -> MappedText {
         let mut part = MappedText::new();
@@ -188,6 +207,14 @@ impl MappedText {
         }
         let last = self.piece_at(range.end - 1).0;
         Span { file: start.file, start: start.start.min(last.start), end: start.end.max(last.end) }
+    }
+
+    /// True if `range` stands in the user's file as it stands here, so that an edit may replace it.
+    pub fn is_copied(&self, range: Range<usize>) -> bool {
+        let ends = self.pieces.iter().skip(1).map(|piece| piece.at).chain([self.text.len()]);
+        let mut touched =
+            self.pieces.iter().zip(ends).filter(|(piece, end)| piece.at < range.end && range.start < *end);
+        touched.all(|(piece, _)| piece.copied)
     }
 
     /// The origin of one byte, and whether it was copied.
@@ -242,6 +269,7 @@ mod tests {
         let x = mapped.as_str().find('x').unwrap();
         assert_eq!(mapped.origin(x..x + 1), Span::new(file, 29..30));
         assert_eq!(mapped.part(6..6).origin(0..0), Span::new(file, 6..6));
+        assert!(mapped.is_copied(0..14) && mapped.is_copied(21..29) && !mapped.is_copied(13..15));
         let again = mapped.replaced(&[(0..6, "select".to_string())]);
         assert_eq!(again.origin(16..18), Span::new(file, 14..22));
     }

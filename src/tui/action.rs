@@ -117,13 +117,29 @@ const fn twin(command: &'static str, row: Row) -> Row {
 
 /// Everything there is to do, in the order of help and palette.
 pub const ACTIONS: &[Row] = &[
-    twin("flowbench run", row(Action::RunMenu, &["r"], "run", "Starts an update: choose what, and see what it will do before it runs")),
+    twin(
+        "flowbench run",
+        row(Action::RunMenu, &["r"], "run", "Starts an update: choose what, and see what it will do before it runs"),
+    ),
     twin(
         "flowbench reset",
-        row(Action::ResetMenu, &["x"], "reset", "Resets checkpoints, full refreshes, drops: shows first what is kept, dropped and read again"),
+        row(
+            Action::ResetMenu,
+            &["x"],
+            "reset",
+            "Resets checkpoints, full refreshes, drops: shows first what is kept, dropped and read again",
+        ),
     ),
-    twin("flowbench validate", row(Action::Validate, &["v"], "validate", "Reads the files again and checks them against their sources")),
-    row(Action::Cancel, &["Ctrl-c"], "stop", "Stops the update at the next batch boundary; without one, pressed twice, quits"),
+    twin(
+        "flowbench validate",
+        row(Action::Validate, &["v"], "validate", "Reads the files again and checks them against their sources"),
+    ),
+    row(
+        Action::Cancel,
+        &["Ctrl-c"],
+        "stop",
+        "Stops the update at the next batch boundary; without one, pressed twice, quits",
+    ),
     row(Action::Edit, &["e"], "edit", "Opens $VISUAL or $EDITOR at the place of what is chosen"),
     row(Action::Enter, &["Enter"], "open", "Opens what is chosen: a dataset's rows, a finding's place, a record"),
     row(Action::Back, &["Esc"], "back", "Closes a popup, ends a search, a focus or a filter"),
@@ -140,7 +156,15 @@ pub const ACTIONS: &[Row] = &[
     row(Action::PageDown, &["PageDown", "Ctrl-d"], "page down", "Moves down a page"),
     row(Action::Top, &["g g", "Home"], "top", "Moves to the first"),
     row(Action::Bottom, &["G", "End"], "bottom", "Moves to the last"),
-    on(GRAPH, row(Action::Fold, &["Space"], "fold", "Folds or unfolds the schema under the cursor, in the explorer and in the graph")),
+    on(
+        GRAPH,
+        row(
+            Action::Fold,
+            &["Space"],
+            "fold",
+            "Folds or unfolds the schema under the cursor, in the explorer and in the graph",
+        ),
+    ),
     on(GRAPH, row(Action::Focus, &["F"], "focus", "Draws only what is near the chosen dataset; again: all")),
     on(GRAPH, row(Action::WidenFocus, &["+"], "wider", "Draws one step more of what is near")),
     on(GRAPH, row(Action::NarrowFocus, &["-"], "nearer", "Draws one step less of what is near")),
@@ -152,10 +176,33 @@ pub const ACTIONS: &[Row] = &[
     row(Action::Find, &["/"], "find", "Finds a dataset, a flow or a file by a part of its name; on the log, a word"),
     row(Action::NextFound, &["n"], "next", "Goes to the next one found"),
     row(Action::PreviousFound, &["N"], "before", "Goes to the one found before"),
-    on(&[Screen::Log], twin("flowbench events", row(Action::Filter, &["f"], "level", "Shows all events, warnings and errors, or errors only"))),
-    on(&[Screen::Log], twin("flowbench events --follow", row(Action::Follow, &["w"], "follow", "Follows the newest event, or stays where it is"))),
-    twin("flowbench graph", row(Action::ShowGraph, &["1"], "Graph", "Shows the graph, what is wrong, and the rows of what is chosen")),
-    twin("flowbench status", row(Action::ShowRuns, &["2"], "Runs", "Shows the flows of the update: states, rows, backlog, what failed and why")),
+    on(
+        &[Screen::Log],
+        twin(
+            "flowbench events",
+            row(Action::Filter, &["f"], "level", "Shows all events, warnings and errors, or errors only"),
+        ),
+    ),
+    on(
+        &[Screen::Log],
+        twin(
+            "flowbench events --follow",
+            row(Action::Follow, &["w"], "follow", "Follows the newest event, or stays where it is"),
+        ),
+    ),
+    twin(
+        "flowbench graph",
+        row(Action::ShowGraph, &["1"], "Graph", "Shows the graph, what is wrong, and the rows of what is chosen"),
+    ),
+    twin(
+        "flowbench status",
+        row(
+            Action::ShowRuns,
+            &["2"],
+            "Runs",
+            "Shows the flows of the update: states, rows, backlog, what failed and why",
+        ),
+    ),
     twin("flowbench show", row(Action::ShowData, &["3"], "Data", "Shows the rows of the chosen dataset")),
     twin("flowbench events", row(Action::ShowLog, &["5"], "Log", "Shows the event log")),
     twin("flowbench --help", row(Action::Help, &["?", "F1"], "help", "Lists the keys; typing filters, Enter does it")),

@@ -9,8 +9,8 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use crossterm::event::{
-    DisableBracketedPaste, DisableMouseCapture, EnableBracketedPaste, EnableMouseCapture, Event, EventStream,
-    KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEventKind,
+    DisableBracketedPaste, DisableMouseCapture, EnableBracketedPaste, EnableMouseCapture, Event, EventStream, KeyCode,
+    KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEventKind,
 };
 use crossterm::terminal::{
     BeginSynchronizedUpdate, EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen, SetTitle,
@@ -163,10 +163,7 @@ impl Screen {
     fn enter(has_mouse: bool) -> io::Result<Screen> {
         take_over(has_mouse)?;
         let terminal = Terminal::new(CrosstermBackend::new(stdout()));
-        let mut screen = Screen {
-            terminal: terminal.inspect_err(|_| give_back())?,
-            has_mouse,
-        };
+        let mut screen = Screen { terminal: terminal.inspect_err(|_| give_back())?, has_mouse };
         screen.draw_all_again()?;
         Ok(screen)
     }

@@ -10,12 +10,15 @@
 //! - `layers.rs`: bronze, silver, gold; materialized views
 //! - `table_streams.rs`: `STREAM table`, by version
 //! - `refresh.rs`: selections, full refreshes, resets, failures and what they leave
+//! - `order.rs`: `depends_on` as it runs; `order_rules.rs`: what it may say and how it is shown
 //! - `other_engines.rs`: the tables as others read them, in any time zone
 
 mod definitions;
 mod layers;
 mod live_flow;
 mod once_flows;
+mod order;
+mod order_rules;
 mod other_engines;
 mod refresh;
 mod schema;

@@ -4,6 +4,7 @@
 //! - `kill.rs`: SIGKILL at each step of each kind of flow, once and twice in a row, and at random moments
 //! - `failure.rs`: the same steps fail with an error
 //! - `full_refresh.rs`: a full refresh that is killed or fails
+//! - `order.rs`: a chain of flows that is killed at each step goes on where it stood, and in order
 //! - `signals.rs`: Ctrl-C and SIGTERM
 //! - `disk.rs`: writes that fail; tables and state.db changed, lost or put back behind the program's back
 //! - `writers.rs`: two processes at once
@@ -14,6 +15,7 @@ mod disk;
 mod failure;
 mod full_refresh;
 mod kill;
+mod order;
 mod signals;
 pub mod writers;
 

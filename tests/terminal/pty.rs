@@ -42,7 +42,7 @@ pub struct Start<'a> {
 pub struct Terminal {
     seen: Arc<Seen>,
     writer: Arc<Mutex<Box<dyn Write + Send>>>,
-    master: Option<Box<dyn MasterPty + Send>>,
+    master: Box<dyn MasterPty + Send>,
     /// Kept open, so that the end of the program isn't the end of the terminal.
     _slave: Box<dyn SlavePty + Send>,
     child: Box<dyn Child + Send + Sync>,
@@ -137,7 +137,7 @@ impl Terminal {
         let (watched, answering) = (seen.clone(), writer.clone());
         std::thread::spawn(move || watched.read(reader, &answering));
         let child = pty.slave.spawn_command(command).expect("the program starts");
-        Terminal { seen, writer, master: Some(pty.master), _slave: pty.slave, child, notes }
+        Terminal { seen, writer, master: pty.master, _slave: pty.slave, child, notes }
     }
 
     /// Waits until the text on the screen is so; returns when the last bytes that it needed came.
@@ -261,7 +261,7 @@ impl Terminal {
         let [of_rows, of_columns] = [rows, columns].map(|n| NonZeroU16::new(n).expect("a size"));
         state.parser.set_size(of_rows, of_columns);
         drop(state);
-        self.master.as_ref().expect("the terminal is there").resize(size(columns, rows)).expect("the pty is resized");
+        self.master.resize(size(columns, rows)).expect("the pty is resized");
     }
 
     /// The program's process id.
@@ -307,10 +307,10 @@ impl Terminal {
         self.note("before")
     }
 
-    /// Takes the terminal away, as a closed window does.
+    /// Ends the session as a closed window does: the terminal hangs up.
     pub fn close(&mut self) {
-        self.master = None;
-        *self.writer.lock().unwrap_or_else(PoisonError::into_inner) = Box::new(std::io::sink());
+        self.child.kill().expect("the shell is killed");
+        self.child.wait().expect("the shell ends");
     }
 
     /// What the shell wrote down, once it is there.

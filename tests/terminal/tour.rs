@@ -121,7 +121,7 @@ fn an_editor_that_cannot_be_started_is_said() {
 fn every_screen_and_popup_opens_by_its_key() {
     let example = Example::run("registration");
     for size in SIZES {
-        let terminal = open(&example.root, size);
+        let terminal = open_with(&example.root, size, &[("EDITOR", "no-such-editor")]);
         wait_valid(&terminal);
         terminal.wait_for("update #1 COMPLETED");
         for (key, shown) in
@@ -155,8 +155,8 @@ fn every_screen_and_popup_opens_by_its_key() {
         terminal.type_text("backfill_2023");
         terminal.wait_for("1 match");
         terminal.keys("Enter e");
-        // The flow that was found is what the editor opens; there is none here.
-        terminal.wait_for("set VISUAL or EDITOR");
+        // The flow that was found is what the editor would open.
+        terminal.wait_for("cannot start `no-such-editor`");
 
         terminal.keys("]");
         terminal.wait_for("d next issue");
@@ -198,7 +198,7 @@ fn the_mouse_chooses_opens_and_scrolls() {
         terminal.wheel(false, terminal.place("enterprise"));
         terminal.wait_for("row 1 of 667");
         terminal.click(terminal.place("Schema"));
-        terminal.wait_for("_rescued_data");
+        terminal.wait_for("BIGINT");
         terminal.click(terminal.place("x reset"));
         terminal.wait_for("full refresh of everything");
         // Beside the popup: it closes.

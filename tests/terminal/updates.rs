@@ -87,7 +87,8 @@ fn a_reset_shows_what_it_does_and_writes_nothing_until_it_is_confirmed() {
         assert_eq!(differences(&before, &files(&example.root)), Vec::<std::path::PathBuf>::new());
     }
 
-    let terminal = open(&example.root, (120, 36));
+    // Wide enough for the sentence and the command line behind it.
+    let terminal = open(&example.root, (160, 45));
     wait_valid(&terminal);
     terminal.wait_for("COMPLETED");
     terminal.keys("x c");
@@ -95,7 +96,7 @@ fn a_reset_shows_what_it_does_and_writes_nothing_until_it_is_confirmed() {
     terminal.type_text(FLOW);
     terminal.keys("Enter");
     terminal.wait_for("reset; the rows stay");
-    terminal.wait_for("= flowbench reset");
+    terminal.wait_for(&format!("= flowbench reset {FLOW} --yes"));
     terminal.keys("r r");
     terminal.wait_for("update #2 COMPLETED");
     terminal.keys("q");

@@ -1,5 +1,6 @@
 //! One dataset in full, the list of functions, what the doctor found.
 
+use pipeline::graph::Graph;
 use pipeline::report::{Description, DoctorReport, FunctionRow};
 
 use super::event::{help_line, one_line};
@@ -8,7 +9,7 @@ use super::number;
 use super::style::Style;
 
 /// Draws a dataset.
-pub fn description(description: &Description, style: Style, width: Option<usize>) -> String {
+pub fn description(description: &Description, graph: &Graph, style: Style, width: Option<usize>) -> String {
     let status = &description.status;
     let mut out = format!("{}  {}", style.bold(one_line(&status.name)), one_line(&status.kind));
     out.push_str(if status.is_active { "\n" } else { ", inactive: no file defines it\n" });
@@ -53,7 +54,7 @@ pub fn description(description: &Description, style: Style, width: Option<usize>
         section(grid);
     }
     if !description.flows.is_empty() {
-        section(super::status::flows(&description.flows));
+        section(super::status::flows(&description.flows, graph));
     }
     if !description.history.is_empty() {
         let mut grid = Grid::new(&[">version", "time", "operation"]);

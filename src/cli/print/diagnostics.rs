@@ -67,6 +67,9 @@ fn report<'a>(files: &'a [SourceFile], diagnostic: &'a Diagnostic) -> Vec<Group<
     if let Some(reason) = diagnostic.reason.as_ref().filter(|_| !is_reason_shown) {
         group = group.element(Level::NOTE.message(normalize_untrusted_str(reason)));
     }
+    if let Some(blocks) = diagnostic.blocks_in_words() {
+        group = group.element(Level::NOTE.message(normalize_untrusted_str(&blocks)));
+    }
     if let Some(condition) = diagnostic.condition {
         group = group.element(Level::NOTE.message(format!("condition {condition}")));
     }

@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pipeline::definition::DatasetKind;
-use pipeline::graph::{Dataset, DatasetId, Flow, FlowKind, Graph, Reading, ResolvedInput, Source};
+use pipeline::graph::{Dataset, DatasetId, Flow, FlowId, FlowKind, Graph, Reading, ResolvedInput, Source};
 use serde_json::{Value, json};
 
 use super::event::one_line;
 use super::style::Style;
 
 /// One line a dataset, its flows below it; an empty line between layers, each layer reads those above it.
+/// `←` is what a flow reads, `⇠ after` the flows it waits for.
 pub fn text(graph: &Graph, style: Style) -> String {
     let layers = layers(graph);
     let name_width = graph
@@ -34,31 +35,40 @@ pub fn text(graph: &Graph, style: Style) -> String {
             &style.bold(name),
             dataset.kind().words(),
             own.map(|reading| inputs_words(graph, reading)),
+            "",
             style,
         );
-        for flow in named_flows(graph, dataset) {
+        for id in named_flows(graph, dataset) {
+            let flow = graph.flow(id);
             let mark = if flow.kind == FlowKind::Once { "1×" } else { "+ " };
             let name = format!("  {mark} {}", one_line(&flow.name));
             let kind = match flow.kind {
                 FlowKind::Once => "backfill (append once)",
                 kind => kind.words(),
             };
-            line(&mut out, &format!("{name:<name_width$}"), kind, Some(inputs_words(graph, &flow.reading)), style);
+            let (name, inputs) = (format!("{name:<name_width$}"), inputs_words(graph, &flow.reading));
+            line(&mut out, &name, kind, Some(inputs), &order_words(graph, id), style);
         }
     }
     out
 }
 
-fn line(out: &mut String, name: &str, kind: &str, inputs: Option<String>, style: Style) {
+fn line(out: &mut String, name: &str, kind: &str, inputs: Option<String>, after: &str, style: Style) {
     let inputs = inputs.filter(|inputs| !inputs.is_empty()).map(|inputs| style.dim(format!("  ← {inputs}")));
-    let text = format!("{name}  {kind:<22}{}", inputs.unwrap_or_default());
+    let after = if after.is_empty() { String::new() } else { style.dim(format!("  ⇠ after {after}")) };
+    let text = format!("{name}  {kind:<22}{}{after}", inputs.unwrap_or_default());
     out.push_str(text.trim_end());
     out.push('\n');
 }
 
 /// Flows that have a name of their own.
-fn named_flows<'a>(graph: &'a Graph, dataset: &'a Dataset) -> impl Iterator<Item = &'a Flow> {
-    dataset.flows.iter().map(|id| graph.flow(*id)).filter(|flow| !flow.is_default)
+fn named_flows<'a>(graph: &'a Graph, dataset: &'a Dataset) -> impl Iterator<Item = FlowId> + use<'a> {
+    dataset.flows.iter().copied().filter(|id| !graph.flow(*id).is_default)
+}
+
+/// The flows that a flow waits for by `depends_on`: `a, b`.
+pub fn order_words(graph: &Graph, flow: FlowId) -> String {
+    one_line(&graph.order_names(flow).join(", "))
 }
 
 /// The query written with the dataset itself: a view's, or the default flow's.
@@ -104,7 +114,7 @@ fn layers(graph: &Graph) -> Vec<(DatasetId, usize)> {
     layers
 }
 
-/// An arrow of the graph.
+/// A data edge of the graph.
 struct Edge {
     /// Label of a dataset, name of an external table, path of files.
     from: String,
@@ -144,13 +154,36 @@ fn edges(graph: &Graph) -> Vec<Edge> {
 /// The words on an edge: the flow's name where it isn't its table's, and whether it is a backfill.
 fn edge_label(edge: &Edge) -> String {
     match &edge.flow {
-        Some(flow) if edge.is_once => format!("1× {flow} (backfill)"),
-        Some(flow) if *flow != edge.to => flow.clone(),
+        Some(flow) if edge.is_once || *flow != edge.to => flow_label(flow, edge.is_once),
         _ => String::new(),
     }
 }
 
-/// Graphviz: streams are solid, batch reads dashed, backfills bold.
+fn flow_label(name: &str, is_once: bool) -> String {
+    if is_once { format!("1× {name} (backfill)") } else { name.to_string() }
+}
+
+/// The order edges: the flow that comes first, the flow that waits for it.
+fn order_edges(graph: &Graph) -> Vec<(&Flow, &Flow)> {
+    let edges = |id: FlowId| graph.order_predecessors(id).into_iter().map(move |before| (before, id));
+    graph.flow_ids().flat_map(edges).map(|(before, id)| (graph.flow(before), graph.flow(id))).collect()
+}
+
+/// The flows that are drawn as nodes of their own, because an order edge begins or ends there. A default flow is
+/// drawn as its table.
+fn flow_nodes(graph: &Graph) -> Vec<&Flow> {
+    let mut nodes: Vec<&Flow> = Vec::new();
+    for (before, after) in order_edges(graph) {
+        for flow in [before, after] {
+            if !flow.is_default && nodes.iter().all(|node| node.name != flow.name) {
+                nodes.push(flow);
+            }
+        }
+    }
+    nodes
+}
+
+/// Graphviz: data edges are solid (backfills bold, batch reads with a hollow head), order edges dashed.
 pub fn dot(graph: &Graph) -> String {
     let quote = |text: &str| format!("\"{}\"", one_line(text).replace('\\', "\\\\").replace('"', "\\\""));
     let mut out = "digraph pipeline {\n  rankdir=LR;\n  node [shape=box, fontname=\"sans-serif\"];\n".to_string();
@@ -165,24 +198,44 @@ pub fn dot(graph: &Graph) -> String {
         let label = format!("{}\\n{}\"", &label[..label.len() - 1], dataset.kind().words());
         out.push_str(&format!("  {} [label={label}, {shape}];\n", quote(&dataset.label)));
     }
-    let edges = edges(graph);
+    let (edges, nodes) = (edges(graph), flow_nodes(graph));
     for source in sources(&edges) {
         out.push_str(&format!("  {} [shape=folder];\n", quote(source)));
     }
+    let is_node = |name: &str| nodes.iter().any(|flow| flow.name == name);
+    // No dataset has a name with a blank before it.
+    let flow_id = |name: &str| quote(&format!(" flow {name}"));
+    for flow in &nodes {
+        let (style, target) = (if flow.kind == FlowKind::Once { "bold" } else { "solid" }, graph.dataset(flow.target));
+        let (id, label) = (flow_id(&flow.name), quote(&flow_label(&flow.name, flow.kind == FlowKind::Once)));
+        out.push_str(&format!("  {id} [label={label}, shape=ellipse];\n"));
+        out.push_str(&format!("  {id} -> {} [style={style}];\n", quote(&target.label)));
+    }
     for edge in &edges {
         let style = match (edge.is_once, edge.is_stream) {
-            (true, _) => "bold",
-            (false, true) => "solid",
-            (false, false) => "dashed",
+            (true, _) => "style=bold",
+            (false, true) => "style=solid",
+            (false, false) => "style=solid, arrowhead=empty",
         };
-        let (from, to, label) = (quote(&edge.from), quote(&edge.to), quote(&edge_label(edge)));
-        out.push_str(&format!("  {from} -> {to} [label={label}, style={style}];\n"));
+        let from = quote(&edge.from);
+        out.push_str(&match edge.flow.as_deref().filter(|flow| is_node(flow)) {
+            Some(flow) => format!("  {from} -> {} [{style}];\n", flow_id(flow)),
+            None => format!("  {from} -> {} [label={}, {style}];\n", quote(&edge.to), quote(&edge_label(edge))),
+        });
+    }
+    let end = |flow: &Flow| match flow.is_default {
+        true => quote(&graph.dataset(flow.target).label),
+        false => flow_id(&flow.name),
+    };
+    for (before, after) in order_edges(graph) {
+        out.push_str(&format!("  {} -> {} [label=\"then\", style=dashed];\n", end(before), end(after)));
     }
     out.push_str("}\n");
     out
 }
 
-/// Mermaid, as GitHub draws it.
+/// Mermaid, as GitHub draws it: data edges are solid (backfills thick, batch reads end in a circle), order edges
+/// dotted.
 pub fn mermaid(graph: &Graph) -> String {
     let edges = edges(graph);
     let mut ids: BTreeMap<String, String> = BTreeMap::new();
@@ -201,20 +254,39 @@ pub fn mermaid(graph: &Graph) -> String {
         out.push_str(&format!("  s{i}[/{}/]\n", quote(source)));
         ids.insert(format!("\0{source}"), format!("s{i}"));
     }
+    let mut flow_ids: BTreeMap<&str, String> = BTreeMap::new();
+    for (i, flow) in flow_nodes(graph).into_iter().enumerate() {
+        let is_once = flow.kind == FlowKind::Once;
+        out.push_str(&format!("  f{i}{{{{{}}}}}\n", quote(&flow_label(&flow.name, is_once))));
+        if let Some(target) = ids.get(&graph.dataset(flow.target).label) {
+            out.push_str(&format!("  f{i} {} {target}\n", if is_once { "==>" } else { "-->" }));
+        }
+        flow_ids.insert(&flow.name, format!("f{i}"));
+    }
     for edge in &edges {
         let from = match edge.from_kind {
             "dataset" => ids.get(&edge.from),
             _ => ids.get(&format!("\0{}", edge.from)),
         };
-        let (Some(from), Some(to)) = (from, ids.get(&edge.to)) else { continue };
+        let flow = edge.flow.as_deref().and_then(|flow| flow_ids.get(flow));
+        let (Some(from), Some(to)) = (from, flow.or_else(|| ids.get(&edge.to))) else { continue };
         let arrow = match (edge.is_once, edge.is_stream) {
             (true, _) => "==>",
             (false, true) => "-->",
-            (false, false) => "-.->",
+            (false, false) => "--o",
         };
-        let label = edge_label(edge);
+        let label = if flow.is_some() { String::new() } else { edge_label(edge) };
         let label = if label.is_empty() { String::new() } else { format!("|{}|", quote(&label)) };
         out.push_str(&format!("  {from} {arrow}{label} {to}\n"));
+    }
+    let end = |flow: &Flow| match flow.is_default {
+        true => ids.get(&graph.dataset(flow.target).label),
+        false => flow_ids.get(flow.name.as_str()),
+    };
+    for (before, after) in order_edges(graph) {
+        if let (Some(before), Some(after)) = (end(before), end(after)) {
+            out.push_str(&format!("  {before} -.->|then| {after}\n"));
+        }
     }
     out
 }
@@ -223,7 +295,7 @@ fn sources(edges: &[Edge]) -> BTreeSet<&str> {
     edges.iter().filter(|edge| edge.from_kind != "dataset").map(|edge| edge.from.as_str()).collect()
 }
 
-/// `{datasets, flows, edges}`.
+/// `{datasets, flows, edges, order_edges}`: `edges` are data, `order_edges` lead from flow to flow.
 pub fn value(graph: &Graph) -> Value {
     let layers: BTreeMap<DatasetId, usize> = layers(graph).into_iter().collect();
     let datasets: Vec<Value> = graph
@@ -240,14 +312,15 @@ pub fn value(graph: &Graph) -> Value {
         })
         .collect();
     let flows: Vec<Value> = graph
-        .flows
-        .iter()
-        .map(|flow| {
+        .flow_ids()
+        .map(|id| {
+            let flow = graph.flow(id);
             json!({
                 "name": flow.name,
                 "dataset": graph.dataset(flow.target).label,
                 "kind": flow.kind,
                 "is_default": flow.is_default,
+                "depends_on": graph.order_names(id),
                 "comment": flow.comment,
             })
         })
@@ -261,5 +334,9 @@ pub fn value(graph: &Graph) -> Value {
             })
         })
         .collect();
-    json!({ "datasets": datasets, "flows": flows, "edges": edges })
+    let order_edges: Vec<Value> = order_edges(graph)
+        .into_iter()
+        .map(|(before, after)| json!({ "from": before.name, "to": after.name }))
+        .collect();
+    json!({ "datasets": datasets, "flows": flows, "edges": edges, "order_edges": order_edges })
 }

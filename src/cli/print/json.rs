@@ -8,9 +8,9 @@
 //!   `result` if the command ended early
 //!
 //! A diagnostic is `{code, condition, severity, message, reason, help, file, line, column, end_line,
-//! end_column, labels, edit}`; lines and columns count characters from 1, the end is exclusive; what does not
+//! end_column, labels, edit, blocks}`; lines and columns count characters from 1, the end is exclusive; what does not
 //! apply is null. `labels` are `{file, line, column, end_line, end_column, message}`, `edit` is the same with
-//! `replacement`. Fields may be added within a version, never changed or taken away.
+//! `replacement`; `blocks` are the names of datasets that can't be checked because of it. Fields may be added within a version, never changed or taken away.
 
 use std::io::Write;
 
@@ -141,6 +141,7 @@ fn diagnostic_value(files: &[SourceFile], diagnostic: &Diagnostic) -> Value {
         place: Place<'a>,
         labels: Vec<Labelled<'a>>,
         edit: Option<Replacement<'a>>,
+        blocks: &'a [String],
     }
     let line = Line {
         code: diagnostic.code,
@@ -159,6 +160,7 @@ fn diagnostic_value(files: &[SourceFile], diagnostic: &Diagnostic) -> Value {
             .edit
             .as_ref()
             .map(|edit| Replacement { place: Place::of(files, edit.span), replacement: &edit.replacement }),
+        blocks: &diagnostic.blocks,
     };
     serde_json::to_value(line).expect("strings and numbers always serialize")
 }
@@ -183,11 +185,12 @@ mod tests {
                 "help": null, "file": "a.sql", "line": 2, "column": 6, "end_line": 2, "end_column": 8,
                 "labels": [{ "file": "a.sql", "line": 2, "column": 6, "end_line": 2, "end_column": 8, "message": "here" }],
                 "edit": { "file": "a.sql", "line": 2, "column": 6, "end_line": 2, "end_column": 8, "replacement": "t" },
+                "blocks": [],
             },
             {
                 "code": "empty-pipeline", "condition": null, "severity": "warning", "message": "nothing",
                 "reason": null, "help": "add", "file": null, "line": null, "column": null, "end_line": null,
-                "end_column": null, "labels": [], "edit": null,
+                "end_column": null, "labels": [], "edit": null, "blocks": [],
             },
         ]);
         assert_eq!(diagnostics_value(&files, &diagnostics), expected);

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use pipeline::event::{Details, Event, FlowMetrics, Level, State};
+use pipeline::graph::Graph;
 
 use super::event::{metrics_words, one_line};
 use super::number;
@@ -23,12 +24,16 @@ pub struct Progress {
     style: Style,
     name_width: usize,
     flows: HashMap<String, Flow>,
+    /// Flow → the flows it comes after by `depends_on`.
+    order: HashMap<String, Vec<String>>,
     /// None: plain lines.
     screen: Option<MultiProgress>,
 }
 
 struct Flow {
     state: State,
+    /// Why it was skipped.
+    why: Option<String>,
     /// What its committed batches add up to.
     committed: FlowMetrics,
     /// What is shown: with the batch in progress.
@@ -40,11 +45,16 @@ struct Flow {
 }
 
 impl Progress {
-    /// For flows with these names.
-    pub fn new<'a>(terminal: &Terminal, flows: impl Iterator<Item = &'a str>) -> Progress {
-        let name_width = flows.map(|name| name.chars().count()).max().unwrap_or(0).min(NAME_WIDTH_MAX);
+    /// For the flows of this graph.
+    pub fn new(terminal: &Terminal, graph: &Graph) -> Progress {
+        let widths = graph.flows.iter().map(|flow| flow.name.chars().count());
+        let name_width = widths.max().unwrap_or(0).min(NAME_WIDTH_MAX);
+        let order = graph.flow_ids().map(|id| {
+            let names = graph.order_names(id).into_iter().map(str::to_string).collect();
+            (graph.flow(id).name.clone(), names)
+        });
         let screen = terminal.is_live.then(|| MultiProgress::with_draw_target(ProgressDrawTarget::stderr()));
-        Progress { style: terminal.err, name_width, flows: HashMap::new(), screen }
+        Progress { style: terminal.err, name_width, flows: HashMap::new(), order: order.collect(), screen }
     }
 
     /// Takes an event in.
@@ -55,11 +65,17 @@ impl Progress {
                 let flow = self.flow(name, event.time_us);
                 flow.state = *status;
                 flow.metrics = *metrics;
+                if *status == State::Skipped {
+                    flow.why = event.error.as_ref().map(|error| one_line(&error.message));
+                }
                 if *status == State::Running && before != Some(State::Running) {
                     flow.started_us = event.time_us;
                 }
                 let is_news = before != Some(*status) && !matches!(status, State::Queued | State::Excluded);
                 self.show(name, event.time_us, is_news);
+                if is_news && status.is_final() {
+                    self.show_waiting(name, event.time_us);
+                }
             }
             (Details::BatchProgress { metrics, .. }, Some(name)) => {
                 let flow = self.flow(name, event.time_us);
@@ -110,6 +126,7 @@ impl Progress {
             });
             Flow {
                 state: State::Queued,
+                why: None,
                 committed: FlowMetrics::default(),
                 metrics: FlowMetrics::default(),
                 started_us: time_us,
@@ -119,10 +136,36 @@ impl Progress {
         })
     }
 
+    /// Draws those anew that waited for `ended`.
+    fn show_waiting(&mut self, ended: &str, time_us: i64) {
+        let is_queued = |name: &String| self.flows.get(name).is_some_and(|flow| flow.state == State::Queued);
+        let waiting = self.order.iter().filter(|(name, before)| is_queued(name) && before.iter().any(|b| b == ended));
+        let waiting: Vec<String> = waiting.map(|(name, _)| name.clone()).collect();
+        for name in waiting {
+            self.show(&name, time_us, false);
+        }
+    }
+
+    /// `waits for a, b`: the flows before it that have not ended.
+    fn waits_for(&self, name: &str) -> Option<String> {
+        let is_open = |name: &&String| self.flows.get(*name).is_some_and(|flow| !flow.state.is_final());
+        let open: Vec<String> = self.order.get(name)?.iter().filter(is_open).map(|name| one_line(name)).collect();
+        (!open.is_empty()).then(|| format!("waits for {}", open.join(", ")))
+    }
+
     fn show(&mut self, name: &str, time_us: i64, is_line_due: bool) {
         let (style, width) = (self.style, self.name_width);
+        let waits_for = self.waits_for(name);
         let Some(flow) = self.flows.get_mut(name) else { return };
-        let text = text(name, width, flow, time_us, style);
+        let mut text = text(name, width, flow, time_us, style);
+        let why = match flow.state {
+            State::Queued => waits_for.as_ref(),
+            State::Skipped => flow.why.as_ref(),
+            _ => None,
+        };
+        if let Some(why) = why {
+            text.push_str(&format!("  {}", style.dim(why)));
+        }
         match &flow.bar {
             Some(bar) => {
                 bar.set_message(text);

@@ -1,14 +1,16 @@
 //! How the workspace stands, and the list of updates.
 
+use pipeline::graph::Graph;
 use pipeline::report::{DatasetStatus, FlowStatus, Status, UpdateSummary};
 
 use super::event::one_line;
+use super::graph::order_words;
 use super::grid::{Cell, Grid, Look};
 use super::number;
 use super::style::Style;
 
 /// Draws a status: the pipeline, its datasets, its flows.
-pub fn status(status: &Status, style: Style, width: Option<usize>) -> String {
+pub fn status(status: &Status, graph: &Graph, style: Style, width: Option<usize>) -> String {
     let mut out = format!("{}  {}\n", style.bold(one_line(&status.name)), style.dim(one_line(&status.folder)));
     match &status.update {
         None => out.push_str("no update yet; start one: flowbench run\n"),
@@ -42,7 +44,7 @@ pub fn status(status: &Status, style: Style, width: Option<usize>) -> String {
     }
     if !status.flows.is_empty() {
         out.push('\n');
-        out.push_str(&flows(&status.flows).render(style, width));
+        out.push_str(&flows(&status.flows, graph).render(style, width));
     }
     out
 }
@@ -70,10 +72,13 @@ fn datasets(datasets: &[DatasetStatus]) -> Grid {
     grid
 }
 
-/// Flows with what became of them in their last update.
-pub fn flows(flows: &[FlowStatus]) -> Grid {
+/// Flows with what became of them in their last update, and which flows they come after by `depends_on`.
+pub fn flows(flows: &[FlowStatus], graph: &Graph) -> Grid {
+    let after = |flow: &FlowStatus| graph.find_flow(&flow.name).map_or(String::new(), |id| order_words(graph, id));
+    let has_order = flows.iter().any(|flow| !after(flow).is_empty());
     let has_errors = flows.iter().any(|flow| flow.error.is_some());
     let mut headings = vec!["flow", "into", "kind", "state", "last run", ">rows"];
+    headings.extend(has_order.then_some("after"));
     headings.extend(has_errors.then_some("error"));
     let mut grid = Grid::new(&headings);
     for flow in flows {
@@ -92,6 +97,7 @@ pub fn flows(flows: &[FlowStatus]) -> Grid {
             last_run,
             if flow.last_run_us.is_some() { number::count(flow.metrics.rows_out).into() } else { "".into() },
         ];
+        cells.extend(has_order.then(|| after(flow).into()));
         cells.extend(has_errors.then(|| Cell::new(flow.error.as_deref().unwrap_or(""), Look::Error)));
         grid.row(cells);
     }

@@ -50,6 +50,8 @@ pub struct PlanError {
     pub range: Option<Range<usize>>,
     /// How to fix it, where we know.
     pub help: Option<String>,
+    /// A part of the text and what to write there instead.
+    pub edit: Option<(Range<usize>, String)>,
 }
 
 /// What is wrong.
@@ -134,6 +136,19 @@ impl Places<'_> {
         if depth <= 0 { closed } else { end }
     }
 
+    /// The last part of the name at `range`, if it is `name`.
+    fn last_name(&self, range: Option<Range<usize>>, name: &str) -> Option<Range<usize>> {
+        let range = range?;
+        let written = self.0.get(range.clone())?;
+        let quoted = format!("`{name}`");
+        let length = if written.ends_with(&quoted) { quoted.len() } else { name.len() };
+        let start = range.end.checked_sub(length)?;
+        let last = self.0.get(start..range.end)?;
+        let before = self.0.get(range.start..start)?;
+        let is_name = last == quoted || last.eq_ignore_ascii_case(name);
+        (is_name && (before.is_empty() || before.ends_with('.'))).then_some(start..range.end)
+    }
+
     /// The first word of the text that is `name`.
     fn find(&self, name: &str) -> Option<Range<usize>> {
         self.find_pattern(&format!(r"\b{}\b", regex::escape(name)))
@@ -192,7 +207,13 @@ fn parse(sql: &str) -> Result<Statement, Box<PlanError>> {
         });
         let range = range.filter(|range| sql.is_char_boundary(range.end));
         let message = PLACE.replace(&message, "").trim_start_matches("sql parser error: ").to_string();
-        Box::new(PlanError { kind: PlanErrorKind::Syntax, message: lower_first(&message), range, help: None })
+        Box::new(PlanError {
+            kind: PlanErrorKind::Syntax,
+            message: lower_first(&message),
+            range,
+            help: None,
+            edit: None,
+        })
     };
     let parsed = Parser::new(&SparkDialect)
         .with_recursion_limit(RECURSION_LIMIT)
@@ -278,7 +299,13 @@ impl Planner<'_> {
                 return Mended::Respelled;
             }
             let range = leaf.span.and_then(|span| self.places.range(span)).or_else(|| self.places.find(&field.name));
-            let error = unknown_column(field, &known, range);
+            let mut error = unknown_column(field, &known, range);
+            if let PlanErrorKind::UnknownColumn { candidates, .. } = &error.kind
+                && error.help.as_ref().is_some_and(|help| help.starts_with("did you mean"))
+                && let Some(near) = candidates.first()
+            {
+                error.edit = self.places.last_name(error.range.clone(), &field.name).map(|at| (at, quoted(near)));
+            }
             return match spelling::mend(statement, target, Mend::Blank) {
                 0 => Mended::No(error),
                 _ => Mended::Blanked(error),
@@ -309,13 +336,23 @@ impl Planner<'_> {
         let range = leaf.span.and_then(|span| self.places.range(span));
         let text = plain(leaf.error);
         if let Some(found) = FUNCTION.captures(&text) {
-            return unknown_function(&found[1], range.or_else(|| self.places.find(&found[1])));
+            let mut error = unknown_function(&found[1], range.or_else(|| self.places.find(&found[1])));
+            if let (Some(range), PlanErrorKind::UnknownFunction { candidates, .. }) = (&error.range, &error.kind)
+                && let Some(near) = candidates.first()
+            {
+                let end = range.start + found[1].len();
+                let written = self.places.0.get(range.start..end);
+                error.edit = written
+                    .is_some_and(|written| written.eq_ignore_ascii_case(&found[1]))
+                    .then(|| (range.start..end, near.clone()));
+            }
+            return error;
         }
         if let Some(found) = TABLE.captures(&text) {
             let name = found[1].rsplit('.').next().unwrap_or_default().to_string();
             let range = range.or_else(|| self.places.find(&name));
             let message = format!("unknown table: `{name}`");
-            return PlanError { kind: PlanErrorKind::UnknownTable { name }, message, range, help: None };
+            return PlanError { kind: PlanErrorKind::UnknownTable { name }, message, range, help: None, edit: None };
         }
         if let DataFusionError::SchemaError(error, _) = leaf.error
             && let SchemaError::AmbiguousReference { field } = &**error
@@ -325,6 +362,7 @@ impl Planner<'_> {
                 message: format!("column `{name}` is in more than one relation"),
                 range: range.or_else(|| self.places.find(&name)),
                 help: Some(format!("write `relation.{name}`")),
+                edit: None,
                 kind: PlanErrorKind::AmbiguousColumn { name },
             };
         }
@@ -336,7 +374,7 @@ impl Planner<'_> {
         };
         let said = words::say(&text);
         let place = said.place.as_deref().and_then(|pattern| self.places.find_pattern(pattern));
-        PlanError { kind, message: said.message, range: range.or(place), help: said.help }
+        PlanError { kind, message: said.message, range: range.or(place), help: said.help, edit: None }
     }
 
     /// Finds the smallest expression without which the query doesn't fail in this way.
@@ -407,6 +445,13 @@ fn sql_span(span: datafusion::common::Span) -> Span {
     Span { start: location(span.start), end: location(span.end) }
 }
 
+/// A name as SQL writes it.
+fn quoted(name: &str) -> String {
+    let is_plain = name.chars().all(|c| c.is_alphanumeric() || c == '_')
+        && name.chars().next().is_some_and(|c| c.is_alphabetic() || c == '_');
+    if is_plain { name.to_string() } else { format!("`{}`", name.replace('`', "``")) }
+}
+
 fn unknown_column(field: &Column, known: &[Column], range: Option<Range<usize>>) -> PlanError {
     let name = field.name.clone();
     let of =
@@ -420,6 +465,7 @@ fn unknown_column(field: &Column, known: &[Column], range: Option<Range<usize>>)
                 help: Some(
                     "only `read_files` has `_metadata`; keep what you need of it as a column of the table".into(),
                 ),
+                edit: None,
             };
         }
         Some(relation) if !of(relation) => {
@@ -428,6 +474,7 @@ fn unknown_column(field: &Column, known: &[Column], range: Option<Range<usize>>)
                 kind: PlanErrorKind::UnknownColumn { name, candidates: Vec::new() },
                 range,
                 help: Some("write the name or alias of a relation behind FROM before the dot".to_string()),
+                edit: None,
             };
         }
         _ => {}
@@ -452,6 +499,7 @@ fn unknown_column(field: &Column, known: &[Column], range: Option<Range<usize>>)
         kind: PlanErrorKind::UnknownColumn { name, candidates },
         range,
         help,
+        edit: None,
     }
 }
 
@@ -466,11 +514,12 @@ fn unknown_function(name: &str, range: Option<Range<usize>>) -> PlanError {
             None => "`flowbench functions` lists what there is".to_string(),
         }),
         kind: PlanErrorKind::UnknownFunction { name: name.to_string(), candidates: near.into_iter().collect() },
+        edit: None,
     }
 }
 
 fn other(message: String) -> PlanError {
-    PlanError { kind: PlanErrorKind::Other, message, range: None, help: None }
+    PlanError { kind: PlanErrorKind::Other, message, range: None, help: None, edit: None }
 }
 
 #[cfg(test)]

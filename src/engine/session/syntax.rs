@@ -88,6 +88,7 @@ impl Rewriter<'_> {
             message: message.to_string(),
             range,
             help: Some(help.to_string()),
+            edit: None,
         });
     }
 

@@ -5,9 +5,11 @@
 //! - [`external`]: `[[source]]` tables of flowbench.toml
 //! - `ledger`: files as state.db names them
 //! - [`flow_sources`]: what a flow reads, under keys that last
+//! - `remembered`: the columns of sources, kept from save to save
 
 pub mod external;
 pub mod files;
 pub mod flow_sources;
 pub(crate) mod ledger;
+pub(crate) mod remembered;
 pub mod table_stream;

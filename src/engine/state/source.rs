@@ -87,6 +87,12 @@ impl State {
         self.read("read sources", |c| rows(c, &sql, params![flow_id, generation], read_source))
     }
 
+    /// The sources of the checkpoints in force, of all flows.
+    pub fn all_sources(&self) -> Result<Vec<Source>> {
+        let sql = format!("{SOURCES} JOIN flows USING (flow_id, generation) ORDER BY flow_id, source");
+        self.read("read sources", |c| rows(c, &sql, [], read_source))
+    }
+
     /// Stores the schema (JSON) that the source is read with from now on.
     pub fn set_source_schema(&self, source_id: i64, schema: &str) -> Result<()> {
         self.write("store a schema", |tx| {

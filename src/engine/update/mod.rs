@@ -37,6 +37,7 @@ use crate::history::history;
 use crate::listings::Listings;
 use crate::lock::WriterLock;
 use crate::record::{About, EventSink, Recorder};
+use crate::source::remembered::Sources;
 use crate::state::{Access, NewDataset, NewUpdate, State};
 use crate::stop::Stop;
 use crate::table::SharedTable;
@@ -54,7 +55,7 @@ pub(crate) struct Update {
     pub stop: Stop,
     pub number: i64,
     pub plan: UpdatePlan,
-    pub listings: Listings,
+    pub listings: Arc<Listings>,
     /// By [`DatasetId`].
     columns: Vec<Option<Columns>>,
     targets: HashMap<DatasetId, Target>,
@@ -116,7 +117,7 @@ impl Engine {
     pub async fn run(&self, request: UpdateRequest, sink: EventSink, stop: Stop) -> Result<UpdateReport> {
         let started = Instant::now();
         self.check_files()?;
-        let listings = Listings::new(self.root().to_path_buf());
+        let listings = Arc::new(Listings::new(self.root().to_path_buf()));
         if !State::exists(self.storage()) {
             // A first run of an invalid workspace leaves no trace.
             self.prepare(None, &request, &listings).await?;
@@ -156,11 +157,11 @@ impl Engine {
         &self,
         state: Option<&State>,
         request: &UpdateRequest,
-        listings: &Listings,
+        listings: &Arc<Listings>,
     ) -> Result<(UpdatePlan, Analysis)> {
         let history = state.map_or_else(|| Ok(History::default()), history)?;
         let plan = plan_update(self.graph(), request, &history).map_err(|refusal| Error::Refused { refusal })?;
-        let analysis = self.analyse_with(state, listings, &plan.full_refresh, false).await?;
+        let analysis = self.analyse_with(state, &Sources::over(listings.clone()), &plan.full_refresh, false).await?;
         // A source that can't be read fails the flows that read it, not those that don't.
         match analysis.diagnostics.iter().any(|found| found.is_error() && found.code != SOURCE_UNREADABLE) {
             true => Err(Error::Invalid { diagnostics: analysis.diagnostics }),
@@ -189,7 +190,7 @@ impl Engine {
         state: &Arc<State>,
         recorder: &Recorder,
         stop: &Stop,
-        listings: Listings,
+        listings: Arc<Listings>,
     ) -> Result<(Vec<pipeline::plan::Notice>, Vec<FlowOutcome>)> {
         for notice in &plan.notices {
             recorder.notice(About::update(), notice.code, notice.message.clone(), Some(notice.help.clone()));

@@ -1,14 +1,15 @@
-//! Which flow runs when: as soon as those that write what it reads have ended, some at a time. A failure that
-//! may pass is retried; what reads a failed table is skipped, the rest goes on.
+//! Which flow runs when: as soon as those that it comes after have ended, some at a time. A failure that may pass
+//! is retried; what comes after a failed flow is skipped, the rest goes on. `pipeline::schedule` decides.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
 use pipeline::event::{Details, FlowMetrics, Level, State as RunState};
-use pipeline::graph::{FlowId, FlowKind};
+use pipeline::graph::{FlowId, FlowKind, Graph};
 use pipeline::plan::FlowAction;
 use pipeline::report::FlowOutcome;
+use pipeline::schedule::{Edge, Schedule, Step};
 use tokio::task::JoinSet;
 
 use crate::clock::now_us;
@@ -27,7 +28,7 @@ const METRICS_EVERY: Duration = Duration::from_millis(200);
 /// The pause before the first retry; each further one is twice as long.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
 
-/// Runs the flows, each as soon as those that write what it reads have ended, some at a time.
+/// Runs the flows, each as soon as those that it comes after have ended, some at a time.
 pub(super) async fn run_flows(update: &Arc<Update>) -> Result<Vec<FlowOutcome>> {
     let graph = update.engine.graph();
     let mut states: BTreeMap<FlowId, RunState> = BTreeMap::new();
@@ -42,49 +43,27 @@ pub(super) async fn run_flows(update: &Arc<Update>) -> Result<Vec<FlowOutcome>> 
         report_state(update, *id, state, None)?;
     }
     full_refresh::promote_without_flows(update).await?;
+    let schedule = Schedule::new(graph, &update.plan);
     let limit = update.engine.settings().limits.concurrent_flows.max(1);
     let mut running: JoinSet<(FlowId, Result<FlowMetrics>)> = JoinSet::new();
     let mut tasks = HashMap::new();
     let mut ticker = tokio::time::interval(METRICS_EVERY);
     loop {
-        // Skips cascade, so a pass is repeated until nothing changes.
-        let mut changed = true;
-        while changed {
-            changed = false;
-            for (id, _) in &update.plan.flows {
-                if states[id] != RunState::Queued {
-                    continue;
-                }
-                let before: Vec<FlowId> = graph.predecessors(*id).into_iter().collect();
-                if let Some(failed) = before
-                    .iter()
-                    .find(|id| states.get(id).is_some_and(|state| state.is_final() && !state.lets_readers_start()))
-                    && !update.stop.is_requested()
-                {
-                    let why = Error::user(
-                        "upstream-failed",
-                        format!(
-                            "flow `{}`, which writes what it reads, is {}",
-                            graph.flow(*failed).name,
-                            states[failed]
-                        ),
-                        "mend that flow and run again",
-                    );
-                    set(update, &mut states, *id, RunState::Skipped, Some(&why))?;
-                    outcomes.insert(*id, Ended::failed(why));
-                    changed = true;
-                } else if update.stop.is_requested() {
-                    set(update, &mut states, *id, RunState::Skipped, Some(&Error::Canceled))?;
-                    outcomes.insert(*id, Ended::failed(Error::Canceled));
-                    changed = true;
-                } else if running.len() < limit
-                    && before.iter().all(|id| states.get(id).is_none_or(|state| state.lets_readers_start()))
-                {
-                    set(update, &mut states, *id, RunState::Running, None)?;
-                    let (update, id) = (update.clone(), *id);
+        let room = limit.saturating_sub(running.len());
+        for step in schedule.next_steps(&states, room, update.stop.is_requested()) {
+            match step {
+                Step::Start(id) => {
+                    set(update, &mut states, id, RunState::Running, None)?;
+                    let update = update.clone();
                     let handle = running.spawn(async move { (id, run_flow(&update, id).await) });
                     tasks.insert(handle.id(), id);
-                    changed = true;
+                }
+                Step::Skip { flow, because } => {
+                    let why = because.map_or(Error::Canceled, |(before, edge)| {
+                        not_run(&graph.flow(before).name, edge, states[&before])
+                    });
+                    set(update, &mut states, flow, RunState::Skipped, Some(&why))?;
+                    outcomes.insert(flow, Ended::failed(why));
                 }
             }
         }
@@ -136,6 +115,15 @@ pub(super) async fn run_flows(update: &Arc<Update>) -> Result<Vec<FlowOutcome>> 
         }
     };
     Ok(update.plan.flows.iter().map(outcome).collect())
+}
+
+/// Why a flow is skipped: `before`, which it comes after, did not succeed.
+fn not_run(before: &str, edge: Edge, state: RunState) -> Error {
+    let (code, relation) = match edge {
+        Edge::Data => ("upstream-failed", "which writes what it reads"),
+        Edge::Order => ("predecessor-failed", "which it waits for (depends_on)"),
+    };
+    Error::user(code, format!("flow `{before}`, {relation}, is {state}"), "mend that flow and run again")
 }
 
 struct Ended {
@@ -225,12 +213,14 @@ fn start(update: &Update, id: FlowId) -> Result<crate::state::Flow> {
     let definition = RecordedDefinition::of(graph, flow);
     update.state.record_run(&record.flow_id, &definition.to_json(), &definition_hash(&definition.query), now_us())?;
     let target = graph.dataset(flow.target);
+    let after = after(graph, id);
     update.recorder.report(
         Level::Info,
         About::flow(&flow.name, &target.label),
-        format!("flow `{}` into `{}`: {}", flow.name, target.label, flow.kind.words()),
+        format!("flow `{}` into `{}`: {}{after}", flow.name, target.label, flow.kind.words()),
         Details::FlowDefinition {
             input_datasets: definition.sources,
+            depends_on: graph.order_names(id).into_iter().map(str::to_string).collect(),
             output_dataset: target.label.clone(),
             flow_type: match flow.kind {
                 FlowKind::Append | FlowKind::Once => "APPEND".to_string(),
@@ -249,6 +239,14 @@ fn start(update: &Update, id: FlowId) -> Result<crate::state::Flow> {
         .state
         .flow_by_id(&record.flow_id)?
         .ok_or_else(|| Error::Internal(format!("flow `{}` was not recorded", flow.name)))
+}
+
+/// The flows that it waits for by `depends_on`, in words; empty if there is none.
+fn after(graph: &Graph, id: FlowId) -> String {
+    match graph.order_names(id).as_slice() {
+        [] => String::new(),
+        names => format!(", after `{}`", names.join("`, `")),
+    }
 }
 
 fn set(
@@ -271,7 +269,8 @@ fn report_state(update: &Update, id: FlowId, state: RunState, error: Option<&Err
     };
     let about = About::flow(&flow.name, target);
     let details = Details::FlowProgress { status: state, metrics };
-    let message = format!("flow `{}` is {state}", flow.name);
+    let after = if state == RunState::Queued { after(update.engine.graph(), id) } else { String::new() };
+    let message = format!("flow `{}` is {state}{after}", flow.name);
     match error {
         Some(Error::Canceled) | None => update.recorder.report(Level::Info, about, message, details),
         Some(error) => update.recorder.report_failure(about, format!("{message}: {error}"), error, details),

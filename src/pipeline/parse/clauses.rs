@@ -45,6 +45,15 @@ pub(super) fn parse_clauses(
             );
         }
         clauses.seen.push((name, cursor.span_since(first)));
+        if name == "DEPENDS ON" {
+            skip_clause(cursor)?;
+            let (reason, help) = no_order(kind);
+            let message = format!("a {} has no {name} clause", kind.words());
+            diagnostics.push(
+                Diagnostic::error("unexpected-clause", cursor.span_since(first), message).reason(reason).help(help),
+            );
+            continue;
+        }
         if !kind.is_stored() && !matches!(name, "COMMENT" | "TBLPROPERTIES") {
             diagnostics.push(
                 Diagnostic::error(
@@ -192,12 +201,28 @@ const CLAUSES: [Clause; 13] = [
     Clause { words: &["TRIGGER", "ON"], refused: SCHEDULES },
     Clause {
         words: &["DEPENDS", "ON"],
-        refused: Some((
-            "flows run in the order of their data so far",
-            "remove it, or read from the dataset that is to be ready first",
-        )),
+        // Refused for each kind of dataset in its own words: `no_order`.
+        refused: None,
     },
 ];
+
+/// Why a dataset waits for no flow by name, and what to do instead (behaviours O-7).
+pub(super) fn no_order(kind: DatasetKind) -> (&'static str, &'static str) {
+    match kind {
+        DatasetKind::StreamingTable => (
+            "the order is one between named flows; a table's own query runs when what it reads is ready",
+            "make the query a flow of its own and let that depend on others",
+        ),
+        DatasetKind::MaterializedView => (
+            "it is recomputed when what it reads is ready, and has no named flow",
+            "remove it, or read from the table that is to be ready first",
+        ),
+        DatasetKind::View | DatasetKind::TemporaryView => (
+            "a view is never run: it is part of the queries that read it",
+            "remove it, or let the flows that read the view depend on others",
+        ),
+    }
+}
 
 /// Passes over the rest of a clause.
 fn skip_clause(cursor: &mut Cursor<'_>) -> Parse<()> {

@@ -1,12 +1,14 @@
 //! `CREATE FLOW`, and the flows that are known and not built.
 //!
 //! ```text
-//! CREATE FLOW name [COMMENT 's'] AS INSERT [ONCE] INTO [ONCE] target [BY NAME] query
+//! CREATE FLOW name clause… AS INSERT [ONCE] INTO [ONCE] target [BY NAME] query
+//! clause := COMMENT 's' | DEPENDS ON (flow, …) | DEPENDS ON flow       in any order, each once
 //! ```
+//! `DEPENDS ON` is ours: the reference pages have `depends_on` in Python only.
 
 use super::cursor::{Cursor, Parse};
 use super::statement::{Head, Statement, not_supported_yet, read_query};
-use crate::definition::{Definition, FlowDefinition};
+use crate::definition::{Definition, FlowDefinition, FlowReference};
 use crate::diagnostic::Diagnostic;
 use crate::name::Name;
 use crate::text::{Span, Spanned};
@@ -49,24 +51,22 @@ impl Head<'_> {
             );
         }
         let flow_name = Spanned::new(name.value.to_string(), name.span);
-        let comment = match cursor.take_word("COMMENT") {
-            true => Some(cursor.text("the comment in quotes")?.value),
-            false => None,
-        };
-        if cursor.take_words(&["DEPENDS", "ON"]) {
-            let first = cursor.at - 2;
-            cursor.skip_until(|c| c.is_word(0, "AS"))?;
-            statement.diagnostics.push(
-                not_supported_yet(cursor.span_since(first), "DEPENDS ON")
-                    .reason("flows run in the order of their data so far")
-                    .help("remove it, or read from the dataset that is to be ready first"),
-            );
+        let definitions = statement.definitions.len();
+        let read = self.flow_body(&flow_name, &mut cursor, statement);
+        if statement.definitions.len() == definitions {
+            statement.definitions.push(Definition::BrokenFlow(flow_name));
         }
+        read
+    }
+
+    /// What stands behind the name.
+    fn flow_body(&self, flow_name: &Spanned<String>, cursor: &mut Cursor<'_>, statement: &mut Statement) -> Parse<()> {
+        let (comment, depends_on) = self.flow_clauses(cursor, statement)?;
         if !cursor.take_word("AS") {
             return Err(cursor.expected("`AS INSERT INTO table BY NAME query`"));
         }
         let first = cursor.at;
-        refuse_change_flows(&mut cursor, first)?;
+        refuse_change_flows(cursor, first)?;
         if !cursor.take_word("INSERT") {
             let mut error = cursor.expected("`INSERT INTO table BY NAME query`");
             error.help = Some(match cursor.is_word(0, "SELECT") {
@@ -75,21 +75,82 @@ impl Head<'_> {
             });
             return Err(error);
         }
-        let (target, is_once) = self.insert_target(&mut cursor, statement)?;
-        refuse_change_flows(&mut cursor, first)?;
-        let Some(query) = read_query(&mut cursor, statement)? else { return Ok(()) };
+        let (target, is_once) = self.insert_target(cursor, statement)?;
+        refuse_change_flows(cursor, first)?;
+        let Some(query) = read_query(cursor, statement)? else { return Ok(()) };
         let span = cursor.span_of(cursor.tokens()[0].range.start..cursor.end());
         statement.definitions.push(Definition::Flow(FlowDefinition {
-            name: flow_name,
+            name: flow_name.clone(),
             target,
             scope: self.scope.clone(),
             is_once,
+            depends_on,
             comment,
             query,
             limits: self.limits.clone(),
             span,
         }));
         Ok(())
+    }
+
+    /// `COMMENT 's'` and `DEPENDS ON (flow, …)`, in any order.
+    fn flow_clauses(
+        &self,
+        cursor: &mut Cursor<'_>,
+        statement: &mut Statement,
+    ) -> Parse<(Option<String>, Vec<FlowReference>)> {
+        let (mut comment, mut depends_on) = (None, Vec::new());
+        let mut seen: Vec<(&str, Span)> = Vec::new();
+        loop {
+            let first = cursor.at;
+            let clause = match () {
+                () if cursor.take_word("COMMENT") => "COMMENT",
+                () if cursor.take_words(&["DEPENDS", "ON"]) => "DEPENDS ON",
+                () => return Ok((comment, depends_on)),
+            };
+            let span = cursor.span_since(first);
+            if let Some((_, earlier)) = seen.iter().find(|(name, _)| *name == clause) {
+                statement.diagnostics.push(
+                    Diagnostic::error("duplicate-clause", span, format!("`{clause}` is written twice"))
+                        .label(*earlier, "first written here")
+                        .help("keep one"),
+                );
+            }
+            seen.push((clause, span));
+            match clause {
+                "COMMENT" => comment = Some(cursor.text("the comment in quotes")?.value),
+                _ => depends_on.append(&mut self.flow_references(cursor, statement)?),
+            }
+        }
+    }
+
+    /// `(flow, …)`, or one flow without parentheses.
+    fn flow_references(&self, cursor: &mut Cursor<'_>, statement: &mut Statement) -> Parse<Vec<FlowReference>> {
+        let list = cursor.at;
+        let is_in_parentheses = cursor.take_symbol("(");
+        let mut flows = Vec::new();
+        loop {
+            let first = cursor.offset();
+            let name = self.name(cursor, "the name of a flow", statement)?;
+            let is_literal = cursor.text.is_copied(first..cursor.offset_behind());
+            flows.push(FlowReference { name: name.value, span: name.span, is_literal });
+            if !cursor.take_symbol(",") {
+                break;
+            }
+        }
+        if is_in_parentheses {
+            cursor.expect_symbol(")")?;
+        } else if flows.len() > 1 {
+            let span = cursor.span_since(list);
+            let first = cursor.tokens()[list].range.start;
+            let written = format!("({})", cursor.str_of(first..cursor.offset_behind()));
+            statement.diagnostics.push(
+                Diagnostic::error("syntax-error", span, "several flows stand in parentheses")
+                    .help(format!("write `DEPENDS ON {written}`"))
+                    .edit(span, written),
+            );
+        }
+        Ok(flows)
     }
 
     /// `[ONCE] INTO [ONCE] target [BY NAME]`; what INSERT has elsewhere in SQL is refused by name.

@@ -1,7 +1,7 @@
 //! Text → definitions.
 //!
 //! - `parameters.rs`: `${name}` replaced before anything else
-//! - `settings.rs`: flowbench.toml
+//! - `settings.rs`: flowbench.toml; `files.rs`: all other files, each parsed once for each text
 //! - `sql_file.rs`: a SQL file → statements; `SET` and `USE`
 //! - `statement.rs`: `CREATE …` up to the query; `columns.rs`, `clauses.rs`: its parts; `flow.rs`: `CREATE FLOW`
 //! - `query/`: a query → text for DataFusion over named inputs
@@ -14,6 +14,7 @@ pub mod parameters;
 pub mod toml_tree;
 pub mod toml_reader;
 pub mod settings;
+pub mod files;
 pub mod sql_file;
 mod statement;
 mod columns;
@@ -32,6 +33,7 @@ mod tests;
 mod toml_cases;
 
 pub use dialect::SparkDialect;
+pub use files::{ParsedFiles, files};
 pub use query::query;
 pub use settings::settings;
 pub use sql_file::sql_file;

@@ -102,7 +102,7 @@ fn read_pipeline(table: &Table, settings: &mut Settings, expand: Expand, diagnos
         settings.mode = mode;
     }
     if let Some(channel) = reader.choice("channel", &CHANNELS) {
-        settings.channel = channel.value;
+        settings.channel = channel;
     }
     if let Some(storage) = local_path(&mut reader, "storage") {
         settings.storage = storage;

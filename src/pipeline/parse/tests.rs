@@ -21,7 +21,7 @@ fn settings() -> Settings {
         schema: "default".to_string(),
         catalog: None,
         mode: Spanned::new(Mode::Triggered, span),
-        channel: Channel::Preview,
+        channel: Spanned::new(Channel::Preview, span),
         storage: ".flowbench".to_string(),
         sources: Vec::new(),
         time_zone: Spanned::new("UTC".to_string(), span),
@@ -116,12 +116,19 @@ fn dump(text: &str, definitions: &[Definition], diagnostics: &[Diagnostic]) -> S
                 }
                 dataset.query.iter().for_each(|query| dump_query(&mut out, text, query));
             }
+            Definition::BrokenFlow(name) => {
+                writeln!(out, "{} broken flow {}", line_column(text, name.span.start), name.value).unwrap();
+            }
             Definition::Flow(flow) => {
                 let once = if flow.is_once { "once " } else { "" };
                 let place = line_column(text, flow.name.span.start);
                 writeln!(out, "{place} {once}flow {} into {}", flow.name.value, flow.target.value).unwrap();
                 if let Some(comment) = &flow.comment {
                     writeln!(out, "  comment {comment:?}").unwrap();
+                }
+                for flow in &flow.depends_on {
+                    let literal = if flow.is_literal { "" } else { " (by parameter)" };
+                    writeln!(out, "  depends on {} at {}{literal}", flow.name, snippet(text, flow.span)).unwrap();
                 }
                 dump_limits(&mut out, &flow.limits);
                 dump_query(&mut out, text, &flow.query);
@@ -213,6 +220,7 @@ fn check_definitions(text: &str, definitions: &[Definition]) {
         let query = match definition {
             Definition::Dataset(dataset) => dataset.query.as_ref(),
             Definition::Flow(flow) => Some(&flow.query),
+            Definition::BrokenFlow(_) => None,
         };
         for span in query.into_iter().flat_map(|q| q.inputs.iter().map(|i| i.span).chain([q.span])) {
             assert!(text.get(span.start..span.end).is_some(), "{definition:?}");
@@ -258,12 +266,13 @@ fn as_many_operators_as_allowed_are_read() {
 }
 
 /// Pieces that meet in broken files.
-const PIECES: [&str; 40] = [
+const PIECES: [&str; 41] = [
     "CREATE",
     "OR REFRESH",
     "STREAMING TABLE",
     "MATERIALIZED VIEW",
     "FLOW",
+    "DEPENDS ON",
     "AS",
     "SELECT",
     "*",

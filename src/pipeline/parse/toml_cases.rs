@@ -101,7 +101,7 @@ fn compare(path: &Path, found: &str) {
 
 fn print_settings(out: &mut String, settings: &Settings) {
     let Settings { name, schema, catalog, mode, channel, storage, sources, time_zone, limits, .. } = settings;
-    writeln!(out, "{name}: schema {schema}, catalog {catalog:?}, {:?}, {channel:?}", mode.value).unwrap();
+    writeln!(out, "{name}: schema {schema}, catalog {catalog:?}, {:?}, {:?}", mode.value, channel.value).unwrap();
     writeln!(out, "storage {storage}, sources {sources:?}, time zone {}", time_zone.value).unwrap();
     writeln!(out, "{limits:?}").unwrap();
     for (name, value) in &settings.configuration {
@@ -144,12 +144,17 @@ fn print_definition(out: &mut String, workspace: &Workspace, definition: &Defini
             let (partition, cluster) = (names(&dataset.partition_by), names(&dataset.cluster_by));
             writeln!(out, "  partition {partition:?}, cluster {cluster:?}, {:?}", dataset.limits).unwrap();
         }
+        Definition::BrokenFlow(name) => writeln!(out, "broken flow {}", name.value).unwrap(),
         Definition::Flow(flow) => {
             print_query(&flow.query);
             let once = if flow.is_once { "once " } else { "" };
             let place = place(workspace, flow.span);
             writeln!(out, "{once}flow {} -> {} at {place}", flow.name.value, flow.target.value).unwrap();
             writeln!(out, "  comment {:?}, {:?}", flow.comment, flow.limits).unwrap();
+            for flow in &flow.depends_on {
+                let literal = if flow.is_literal { "" } else { ", not literal" };
+                writeln!(out, "  depends on {} at {}{literal}", flow.name, self::place(workspace, flow.span)).unwrap();
+            }
         }
     }
 }

@@ -4,13 +4,14 @@
 //! Not here: the repetition of a table by `for_each` (`for_each.rs`), the SQL inside (`query`), and whether names
 //! and targets exist (the graph).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::definition::{
-    ColumnDefinition, DatasetDefinition, DatasetKind, Definition, FlowDefinition, FlowLimits, Scope,
+    ColumnDefinition, DatasetDefinition, DatasetKind, Definition, FlowDefinition, FlowLimits, FlowReference, Scope,
 };
 use crate::diagnostic::Diagnostic;
 use crate::name::Name;
+use crate::parse::clauses::no_order;
 use crate::parse::columns::parse_columns;
 use crate::parse::cursor::Cursor;
 use crate::parse::for_each::bindings;
@@ -82,25 +83,24 @@ pub fn toml_file(file: FileId, workspace: &Workspace, settings: &Settings) -> (V
     }
 }
 
-/// The files that some `sql_file` names: they hold one query each, and are no files of statements.
-pub fn query_files(workspace: &Workspace) -> BTreeSet<FileId> {
-    let mut files = BTreeSet::new();
-    for (i, source) in workspace.files.iter().enumerate().filter(|(_, source)| source.path.ends_with(".toml")) {
-        let table = parse_toml(FileId(i), &source.text).table;
-        let tables = table.entries.iter().filter_map(|(_, value)| match &value.value {
-            Value::Array(elements) => Some(elements),
-            _ => None,
-        });
-        for element in tables.flatten() {
-            if let Value::Table(table) = &element.value
-                && let Some((_, path)) = table.entries.iter().find(|(key, _)| key.value == "sql_file")
-                && let Value::Text(path) = &path.value
-            {
-                files.extend(find_file(workspace, &source.path, path.as_str()));
-            }
-        }
+/// The `sql_file` paths of a TOML file, as written: each is a file of one query.
+pub fn query_paths(text: &str) -> Vec<String> {
+    if !text.contains("sql_file") {
+        return Vec::new();
     }
-    files
+    let table = parse_toml(FileId(0), text).table;
+    let tables = table.entries.iter().filter_map(|(_, value)| match &value.value {
+        Value::Array(elements) => Some(elements),
+        _ => None,
+    });
+    let path_of = |element: &Spanned<Value>| match &element.value {
+        Value::Table(table) => match &table.entries.iter().find(|(key, _)| key.value == "sql_file")?.1.value {
+            Value::Text(path) => Some(path.as_str().to_string()),
+            _ => None,
+        },
+        _ => None,
+    };
+    tables.flatten().filter_map(path_of).collect()
 }
 
 /// What the reading of every table needs.
@@ -177,7 +177,7 @@ impl Context<'_> {
         let is_once = reader.boolean("once").unwrap_or(false);
         let comment = reader.text("comment").map(|comment| comment.value);
         let limits = flow_limits(&mut reader);
-        reader.not_supported_yet("depends_on", "remove it; flows run in the order of their data");
+        let depends_on = depends_on(&mut reader);
         reader.not_supported_yet("output_mode", "remove it; flows append");
         reader.not_supported_yet("spark_conf", "use `limits` for threads, memory and retries");
         for key in ["table_properties", "schema", "partition_by", "cluster_by"] {
@@ -186,13 +186,16 @@ impl Context<'_> {
         }
         let query = self.required_query(&mut reader, table);
         reader.finish();
+        let name = name?;
+        let (Some(target), Some(query)) = (target, query) else { return Some(Definition::BrokenFlow(name)) };
         Some(Definition::Flow(FlowDefinition {
-            name: name?,
-            target: target?,
+            name,
+            target,
             scope: self.scope(),
             is_once,
+            depends_on,
             comment,
-            query: query?,
+            query,
             limits,
             span: table.span(),
         }))
@@ -256,7 +259,8 @@ impl Context<'_> {
 }
 
 /// The file that `path`, relative to the file `from`, names.
-fn find_file(workspace: &Workspace, from: &str, path: &str) -> Option<FileId> {
+/// The file that `path` means in a file at `from`.
+pub fn find_file(workspace: &Workspace, from: &str, path: &str) -> Option<FileId> {
     let mut parts: Vec<&str> = from.split('/').collect();
     parts.pop();
     for part in path.split('/') {
@@ -286,6 +290,25 @@ fn flow_name(reader: &mut TableReader, word: Spanned<String>) -> Option<Spanned<
         return None;
     }
     Some(Spanned::new(name.parts.pop()?, word.span))
+}
+
+/// `depends_on = "f"` or `["f", "g"]`: the flows to wait for.
+fn depends_on(reader: &mut TableReader) -> Vec<FlowReference> {
+    let mut flows = Vec::new();
+    for word in reader.mapped_words("depends_on").unwrap_or_default() {
+        let text = &word.value;
+        let name = Name::split(text.as_str());
+        if name.parts.iter().any(|part| part.trim().is_empty()) {
+            reader.report(
+                Diagnostic::error("invalid-name", word.span, format!("`{}` is no name of a flow", text.as_str()))
+                    .help("write the name of a [[flow]]; backticks quote a part with a dot"),
+            );
+            continue;
+        }
+        let all = 0..text.as_str().len();
+        flows.push(FlowReference { name, span: text.origin(all.clone()), is_literal: text.is_copied(all) });
+    }
+    flows
 }
 
 /// `schema = "id BIGINT NOT NULL, …"`: what SQL writes in parentheses.
@@ -338,6 +361,9 @@ fn refuse_later_keys(reader: &mut TableReader, kind: DatasetKind) {
         let message = format!("`{key}` belongs to a [[flow]]");
         reader.refuse(key, "misplaced-key", message, "remove it, or define a [[flow]] of its own");
     }
+    let message = format!("a {} has no `depends_on`", kind.words());
+    let (reason, help) = no_order(kind);
+    reader.refuse_because("depends_on", message, reason, help);
 }
 
 /// `limits = { threads = 2, memory = "512MB", retries = 0 }`.

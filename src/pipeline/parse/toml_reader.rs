@@ -149,8 +149,14 @@ impl<'t, 'd> TableReader<'t, 'd> {
         bytes
     }
 
-    /// Strings: an array, or one alone. Each not empty.
+    /// Strings: an array, or one alone. Each not empty, blanks around it cut off.
     pub fn words(&mut self, key: &'static str) -> Option<Vec<Spanned<String>>> {
+        let texts = self.mapped_words(key)?;
+        Some(texts.into_iter().map(|text| Spanned::new(text.value.as_str().to_string(), text.span)).collect())
+    }
+
+    /// [`TableReader::words`] that know where their bytes come from.
+    pub fn mapped_words(&mut self, key: &'static str) -> Option<Vec<Spanned<MappedText>>> {
         let value = self.value(key)?;
         let elements = match &value.value {
             Value::Array(elements) => elements.as_slice(),
@@ -164,10 +170,12 @@ impl<'t, 'd> TableReader<'t, 'd> {
         for element in elements {
             match &element.value {
                 Value::Text(text) => {
-                    let word = self.expanded(text).as_str().trim().to_string();
+                    let text = self.expanded(text);
+                    let word = text.as_str().trim();
+                    let start = text.as_str().len() - text.as_str().trim_start().len();
                     match word.is_empty() {
                         true => self.report(Diagnostic::error("empty-value", element.span, "the string is empty")),
-                        false => words.push(Spanned::new(word, element.span)),
+                        false => words.push(Spanned::new(text.part(start..start + word.len()), element.span)),
                     }
                 }
                 _ => self.wrong_type(key, element, "an array of strings"),
@@ -285,6 +293,20 @@ impl<'t, 'd> TableReader<'t, 'd> {
         self.refused.push(key);
         if let Some((name, _)) = self.table.entries.iter().find(|(name, _)| name.value == key) {
             self.report(Diagnostic::error(code, name.span, message).help(help));
+        }
+    }
+
+    /// [`TableReader::refuse`] with the reason.
+    pub fn refuse_because(
+        &mut self,
+        key: &'static str,
+        message: impl Into<String>,
+        reason: impl Into<String>,
+        help: impl Into<String>,
+    ) {
+        self.refused.push(key);
+        if let Some(span) = key_span(self.table, key) {
+            self.report(Diagnostic::error("misplaced-key", span, message).reason(reason).help(help));
         }
     }
 

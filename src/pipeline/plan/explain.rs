@@ -1,7 +1,7 @@
 //! An update's plan in words, one line a flow, for `run --plan` and the screen.
 
 use super::update::{FlowAction, UpdatePlan};
-use crate::graph::{FlowKind, Graph};
+use crate::graph::{FlowId, FlowKind, Graph};
 
 /// Returns the plan as lines: what runs, what doesn't and why.
 pub fn explain(graph: &Graph, plan: &UpdatePlan) -> Vec<String> {
@@ -31,7 +31,25 @@ pub fn explain(graph: &Graph, plan: &UpdatePlan) -> Vec<String> {
             FlowAction::Idle => "idle",
             FlowAction::Excluded => "excluded",
         };
-        lines.push(format!("{word:<12}  {}: {does}", flow.name));
+        let after = match action {
+            FlowAction::Run | FlowAction::RunOnceAgain => after(graph, plan, *id),
+            FlowAction::Idle | FlowAction::Excluded => String::new(),
+        };
+        lines.push(format!("{word:<12}  {}: {does}{after}", flow.name));
     }
     lines
+}
+
+/// `, after a, b (done)`: the flows of `depends_on`, with those that nobody has to wait for.
+fn after(graph: &Graph, plan: &UpdatePlan, id: FlowId) -> String {
+    let named = graph.order_names(id).into_iter().map(|name| {
+        let before = graph.find_flow(name);
+        match plan.flows.iter().find(|(flow, _)| Some(*flow) == before) {
+            Some((_, FlowAction::Idle)) => format!("{name} (done)"),
+            Some((_, FlowAction::Excluded)) => format!("{name} (not selected)"),
+            _ => name.to_string(),
+        }
+    });
+    let named: Vec<String> = named.collect();
+    if named.is_empty() { String::new() } else { format!(", after {}", named.join(", ")) }
 }

@@ -4,11 +4,13 @@
 //! - `history.rs`: the facts, as read from state.db
 //! - `update.rs`: which flows run, which tables are built anew
 //! - `again.rs`: what would be read or appended a second time
+//! - `order.rs`: flows that would be waited for and are not selected
 //! - `explain.rs`: the plan in words
 
 pub mod again;
 pub mod explain;
 pub mod history;
+mod order;
 pub mod update;
 
 pub use history::{FlowHistory, History};

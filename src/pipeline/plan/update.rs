@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 
 use super::again::{edited_since_done, edited_since_run, removed_flows, would_read_again};
 use super::history::History;
+use super::order::not_waited_for;
 use crate::command::UpdateRequest;
 use crate::diagnostic::nearest;
 use crate::graph::{DatasetId, FlowId, FlowKind, Graph};
 
-/// What an update will do, flows in an order that respects what they read.
+/// What an update will do, flows in an order that respects what they read and wait for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UpdatePlan {
     pub flows: Vec<(FlowId, FlowAction)>,
@@ -66,7 +67,7 @@ pub fn plan_update(graph: &Graph, request: &UpdateRequest, history: &History) ->
 
     let mut flows = Vec::new();
     let mut unconfirmed = Vec::new();
-    for id in flows_in_order(graph) {
+    for id in graph.flows_in_order() {
         let flow = graph.flow(id);
         let known = history.flow(&flow.name);
         let is_anew = full_refresh.contains(&flow.target);
@@ -100,6 +101,7 @@ pub fn plan_update(graph: &Graph, request: &UpdateRequest, history: &History) ->
         return Err(Refusal::Unconfirmed { notices: unconfirmed });
     }
     notices.extend(unconfirmed);
+    notices.extend(not_waited_for(graph, &flows, history));
     Ok(UpdatePlan { flows, full_refresh, notices })
 }
 
@@ -229,11 +231,6 @@ fn selected(
     selected.extend(rerun);
     selected.extend(datasets.into_iter().flat_map(|id| graph.dataset(id).flows.iter().copied()));
     Ok(selected)
-}
-
-/// Flows such that each comes after those that write what it reads; the order of the files otherwise.
-fn flows_in_order(graph: &Graph) -> Vec<FlowId> {
-    graph.topological_order().into_iter().flat_map(|id| graph.dataset(id).flows.iter().copied()).collect()
 }
 
 fn datasets(graph: &Graph, names: &[String], option: &str) -> Result<BTreeSet<DatasetId>, Refusal> {

@@ -36,6 +36,7 @@ fn cases_of_streams_of_tables_give_their_options_and_diagnostics() {
             stream: call.head.starts_with("STREAM "),
             options: call.options,
             span: Span::new(FileId(0), 0..call.head.len()),
+            name_span: None,
             uses_metadata: false,
         };
         let (stream, diagnostics) = table_stream(&input, &settings());
@@ -183,6 +184,7 @@ mod fuzz {
                 stream: true,
                 options: options(TABLE_OPTIONS.iter().map(|(name, _)| *name).collect()),
                 span: Span::new(FileId(0), 0..0),
+                name_span: None,
                 uses_metadata: false,
             };
             let (stream, diagnostics) = table_stream(&input, &settings());

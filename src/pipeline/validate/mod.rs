@@ -10,17 +10,31 @@
 //! - `protected_table.rs`: `pipelines.reset.allowed = false` below a table that may be reset
 //! - `empty_pipeline.rs`: nothing to run
 //! - `mode.rs`: what the pipeline's mode allows
+//! - `channel.rs`: what needs the preview channel
+//! - `unknown_predecessor.rs`, `predecessor_view.rs`, `repeated_predecessor.rs`: whom `depends_on` may name
+//! - `self_dependency.rs`, `order_cycle.rs`: flows that would wait for themselves
+//!
+//! `blocks.rs` is no rule: it folds what follows from an error under the error.
 
+mod blocks;
+mod channel;
 mod column_type;
 mod cycle;
 mod empty_pipeline;
 mod flow_target;
 mod mode;
+mod order_cycle;
+mod predecessor_view;
 mod protected_table;
+mod repeated_predecessor;
+mod self_dependency;
 mod stream_or_batch;
 mod table_clauses;
+mod unknown_predecessor;
 mod view;
 mod view_depth;
+
+pub use blocks::fold as fold_consequences;
 
 use crate::diagnostic::Diagnostic;
 use crate::graph::Graph;
@@ -32,6 +46,7 @@ type Rule = fn(&Graph, &Settings, &mut Vec<Diagnostic>);
 /// All rules, in the order of their messages for the same place.
 const RULES: &[Rule] = &[
     mode::check,
+    channel::check,
     empty_pipeline::check,
     cycle::check,
     flow_target::check,
@@ -41,6 +56,11 @@ const RULES: &[Rule] = &[
     table_clauses::check,
     column_type::check,
     protected_table::check,
+    unknown_predecessor::check,
+    predecessor_view::check,
+    repeated_predecessor::check,
+    self_dependency::check,
+    order_cycle::check,
 ];
 
 /// Checks a graph against every rule.

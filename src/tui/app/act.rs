@@ -93,9 +93,10 @@ impl App {
             Screen::Log => Pane::Events,
         };
         if screen == Screen::Runs {
-            let flow = self.chosen_flows().first().and_then(|flow| {
-                self.known.graph().map(|graph| graph.flow(*flow).name.clone())
-            });
+            let flow = self
+                .chosen_flows()
+                .first()
+                .and_then(|flow| self.known.graph().map(|graph| graph.flow(*flow).name.clone()));
             if let Some(at) = flow.and_then(|name| self.flow_names().iter().position(|known| *known == name)) {
                 self.flows.cursor = at;
             }
@@ -156,7 +157,7 @@ impl App {
     /// Chooses a flow, or its table if it is that table's default flow.
     fn choose_flow(&mut self, name: &str) {
         let Some(graph) = self.known.graph() else { return };
-        let Some(flow) = graph.find_flow(name).map(|id| graph.flow(id)) else { return };
+        let Some(flow) = self.known.find_flow(name).map(|id| graph.flow(id)) else { return };
         let node = match flow.is_default {
             true => Node::Dataset(graph.dataset(flow.target).label.clone()),
             false => Node::Flow(flow.name.clone()),

@@ -1,5 +1,7 @@
 //! What is chosen, and how it follows the cursors of lists and graph.
 
+use std::collections::BTreeSet;
+
 use pipeline::diagnostic::{Diagnostic, Severity};
 use pipeline::event::{Event, Level, State};
 use pipeline::graph::{DatasetId, FlowId};
@@ -15,8 +17,8 @@ impl App {
     /// Chooses something: every pane shows it.
     pub fn choose(&mut self, node: Node) {
         if let (Node::Dataset(label), Some(folded)) = (&node, &mut self.folded)
-            && let Some(graph) = self.known.shown().map(|(pipeline, _)| &pipeline.graph)
-            && let Some(id) = graph.find_dataset(label)
+            && let Some(graph) = self.known.graph()
+            && let Some(id) = self.known.find_dataset(label)
             && folded.remove(&schema_of(graph, id))
         {
             self.redraw_picture();
@@ -41,8 +43,8 @@ impl App {
     pub fn chosen_dataset(&self) -> Option<DatasetId> {
         let graph = self.known.graph()?;
         match self.chosen.as_ref()? {
-            Node::Dataset(label) => graph.find_dataset(label),
-            Node::Flow(name) => graph.find_flow(name).map(|flow| graph.flow(flow).target),
+            Node::Dataset(label) => self.known.find_dataset(label),
+            Node::Flow(name) => self.known.find_flow(name).map(|flow| graph.flow(flow).target),
             Node::Source(_) | Node::Schema(_) | Node::File(_) => None,
         }
     }
@@ -51,9 +53,9 @@ impl App {
     pub fn chosen_flows(&self) -> Vec<FlowId> {
         let Some(graph) = self.known.graph() else { return Vec::new() };
         match &self.chosen {
-            Some(Node::Flow(name)) => graph.find_flow(name).into_iter().collect(),
+            Some(Node::Flow(name)) => self.known.find_flow(name).into_iter().collect(),
             Some(Node::Dataset(label)) => {
-                graph.find_dataset(label).map(|id| graph.dataset(id).flows.clone()).unwrap_or_default()
+                self.known.find_dataset(label).map(|id| graph.dataset(id).flows.clone()).unwrap_or_default()
             }
             _ => Vec::new(),
         }
@@ -63,8 +65,8 @@ impl App {
     pub(super) fn chosen_span(&self) -> Option<Span> {
         let graph = self.known.graph()?;
         match self.chosen.as_ref()? {
-            Node::Dataset(label) => graph.find_dataset(label).map(|id| graph.dataset(id).definition.name.span),
-            Node::Flow(name) => graph.find_flow(name).map(|flow| graph.flow(flow).name_span),
+            Node::Dataset(label) => self.known.find_dataset(label).map(|id| graph.dataset(id).definition.name.span),
+            Node::Flow(name) => self.known.find_flow(name).map(|flow| graph.flow(flow).name_span),
             Node::Source(name) => graph.flows.iter().map(|flow| &flow.reading).find_map(|reading| {
                 let inputs = reading.inputs.iter();
                 inputs
@@ -83,9 +85,16 @@ impl App {
         issues
     }
 
-    /// The flows of the Runs screen, in the order of the files: a row stays where it is while its state changes.
+    /// The flows of the Runs screen, each after those that write what it reads: a row stays where it is while its
+    /// state changes.
     pub fn flow_names(&self) -> Vec<String> {
-        self.known.graph().map_or_else(Vec::new, |graph| graph.flows.iter().map(|flow| flow.name.clone()).collect())
+        let Some(graph) = self.known.graph() else { return Vec::new() };
+        let order = graph.topological_order();
+        let on_cycles = graph.dataset_ids().filter(|_| order.len() < graph.datasets.len());
+        let mut seen = BTreeSet::new();
+        let ids = order.iter().copied().chain(on_cycles).filter(|id| seen.insert(*id)).collect::<Vec<_>>();
+        let flows = ids.into_iter().flat_map(|id| &graph.dataset(id).flows);
+        flows.map(|flow| graph.flow(*flow).name.clone()).collect()
     }
 
     /// The events of the log at its level.
@@ -298,7 +307,7 @@ impl App {
         match bad.into_iter().nth(next) {
             Some(label) => {
                 let flow = self.known.graph().and_then(|graph| {
-                    let id = graph.find_dataset(&label)?;
+                    let id = self.known.find_dataset(&label)?;
                     let flows = graph.dataset(id).flows.iter().map(|flow| graph.flow(*flow).name.clone());
                     flows.into_iter().find(|name| self.known.flow_state(name) == State::Failed)
                 });
@@ -335,7 +344,9 @@ impl App {
         });
         let (role, text) = match place {
             Some(first) => (Role::Error, format!("{first}  (checked in {took_ms} ms; ]d goes there)")),
-            None if before.0 > 0 => (Role::Good, format!("fixed: no errors, {warnings} warnings; checked in {took_ms} ms")),
+            None if before.0 > 0 => {
+                (Role::Good, format!("fixed: no errors, {warnings} warnings; checked in {took_ms} ms"))
+            }
             None => (Role::Good, format!("checked in {took_ms} ms: {errors} errors, {warnings} warnings")),
         };
         self.say(role, text);

@@ -2,7 +2,7 @@
 //!
 //! Only takes answers in and derives from them; cursors, panes and popups are elsewhere.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
 use pipeline::answer::{Answer, Problem, Stage, Verdict};
@@ -35,10 +35,32 @@ pub struct Known {
     /// Oldest first, with their numbers in the log.
     pub events: VecDeque<(i64, Event)>,
     pub descriptions: BTreeMap<String, Result<Box<Description>, Problem>>,
+    /// Of the pipeline that is drawn.
+    names: Names,
+    /// Places in [`Status::datasets`] and [`Status::flows`] by name.
+    stored: (HashMap<String, usize>, HashMap<String, usize>),
+    /// Errors and warnings of the files.
+    counts: (usize, usize),
     /// By dataset label: the errors and warnings that stand in its definition and its flows'.
     findings: BTreeMap<String, (usize, usize)>,
     /// Datasets that can't be resolved because something they read has errors.
     blocked: BTreeSet<String>,
+}
+
+/// Ids by name, so that a frame of a large pipeline stays cheap.
+#[derive(Debug, Clone, Default)]
+struct Names {
+    datasets: HashMap<String, DatasetId>,
+    flows: HashMap<String, FlowId>,
+}
+
+impl Names {
+    fn of(graph: &Graph) -> Names {
+        Names {
+            datasets: graph.dataset_ids().map(|id| (graph.dataset(id).label.clone(), id)).collect(),
+            flows: graph.flow_ids().map(|id| (graph.flow(id).name.clone(), id)).collect(),
+        }
+    }
 }
 
 impl Known {
@@ -83,12 +105,20 @@ impl Known {
         self.files = verdict.pipeline.workspace.files.iter().map(|file| file.path.clone()).collect();
         let graph = &verdict.pipeline.graph;
         self.findings = findings(graph, &verdict.diagnostics);
+        if let Some((good, _)) = self.last_good.as_ref().filter(|_| has_errors) {
+            for label in missing(good, &verdict.pipeline, &verdict.diagnostics) {
+                self.findings.entry(label).or_default().0 += 1;
+            }
+        }
         let broken: Vec<DatasetId> = graph
             .dataset_ids()
             .filter(|id| self.findings.get(&graph.dataset(*id).label).is_some_and(|(errors, _)| *errors > 0))
             .collect();
         self.blocked = graph.downstream(broken).into_iter().map(|id| graph.dataset(id).label.clone()).collect();
+        let count = |severity| verdict.diagnostics.iter().filter(|found| found.severity == severity).count();
+        self.counts = (count(Severity::Error), count(Severity::Warning));
         self.verdict = Some(verdict.clone());
+        self.names = self.graph().map(Names::of).unwrap_or_default();
     }
 
     fn status(&mut self, status: &Status) {
@@ -102,6 +132,11 @@ impl Known {
         {
             update.ended(newest.state, newest.ended_us.unwrap_or(update.last_us));
         }
+        let place = |(at, name): (usize, &String)| (name.clone(), at);
+        self.stored = (
+            status.datasets.iter().map(|dataset| &dataset.name).enumerate().map(place).collect(),
+            status.flows.iter().map(|flow| &flow.name).enumerate().map(place).collect(),
+        );
         self.status = Some(status.clone());
     }
 
@@ -129,9 +164,8 @@ impl Known {
     /// The pipeline to draw, and its revision if it is not that of the files now: the last good one.
     pub fn shown(&self) -> Option<(&Arc<Pipeline>, Option<u64>)> {
         let verdict = self.verdict.as_ref()?;
-        let has_errors = verdict.diagnostics.iter().any(Diagnostic::is_error);
         match &self.last_good {
-            Some((pipeline, revision)) if has_errors => Some((pipeline, Some(*revision))),
+            Some((pipeline, revision)) if self.counts.0 > 0 => Some((pipeline, Some(*revision))),
             _ => Some((&verdict.pipeline, None)),
         }
     }
@@ -148,8 +182,17 @@ impl Known {
 
     /// Errors and warnings of the files.
     pub fn counts(&self) -> (usize, usize) {
-        let count = |severity| self.diagnostics().iter().filter(|found| found.severity == severity).count();
-        (count(Severity::Error), count(Severity::Warning))
+        self.counts
+    }
+
+    /// The dataset of this label in the graph that is drawn.
+    pub fn find_dataset(&self, label: &str) -> Option<DatasetId> {
+        self.names.datasets.get(label).copied()
+    }
+
+    /// The flow of this name in the graph that is drawn.
+    pub fn find_flow(&self, name: &str) -> Option<FlowId> {
+        self.names.flows.get(name).copied()
     }
 
     /// True as long as the files are being analysed.
@@ -181,12 +224,12 @@ impl Known {
 
     /// What is stored of a dataset, by its label.
     pub fn dataset_status(&self, label: &str) -> Option<&DatasetStatus> {
-        self.status.as_ref()?.datasets.iter().find(|dataset| dataset.name == label)
+        self.status.as_ref()?.datasets.get(*self.stored.0.get(label)?)
     }
 
     /// How a flow stood when the status was taken, by its name.
     pub fn flow_status(&self, name: &str) -> Option<&FlowStatus> {
-        self.status.as_ref()?.flows.iter().find(|flow| flow.name == name)
+        self.status.as_ref()?.flows.get(*self.stored.1.get(name)?)
     }
 
     /// Datasets that are on disk and no longer in the files.
@@ -242,6 +285,29 @@ pub fn source_name(graph: &Graph, source: &Source) -> Option<String> {
         Source::External { id, .. } => Some(graph.externals[id.0].name.value.to_string()),
         Source::Dataset { .. } | Source::Unresolved => None,
     }
+}
+
+/// The datasets of the last good files that the broken ones don't define any more, or not all of whose flows they
+/// do: what is wrong with a statement that can't be read is wrong with what it defined.
+fn missing(good: &Pipeline, now: &Pipeline, diagnostics: &[Diagnostic]) -> BTreeSet<String> {
+    let has_errors = |span: pipeline::text::Span| {
+        let path = good.workspace.files.get(span.file.0).map(|file| file.path.as_str());
+        diagnostics.iter().filter(|found| found.is_error()).any(|found| {
+            let file = found.span.and_then(|span| now.workspace.files.get(span.file.0));
+            file.is_some_and(|file| Some(file.path.as_str()) == path)
+        })
+    };
+    let names = Names::of(&now.graph);
+    let mut labels = BTreeSet::new();
+    for dataset in &good.graph.datasets {
+        let is_gone = !names.datasets.contains_key(&dataset.label) && has_errors(dataset.definition.span);
+        let flows = dataset.flows.iter().map(|flow| good.graph.flow(*flow));
+        let mut lost = flows.filter(|flow| !names.flows.contains_key(&flow.name) && has_errors(flow.span));
+        if is_gone || lost.next().is_some() {
+            labels.insert(dataset.label.clone());
+        }
+    }
+    labels
 }
 
 /// Counts errors and warnings by the dataset in whose statements they stand.

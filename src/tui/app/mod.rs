@@ -58,7 +58,11 @@ pub enum Effect {
     /// Asks the engine.
     Ask(Command),
     /// Opens the user's editor at a place of a file of the workspace; line and column from 1.
-    Edit { path: String, line: usize, column: usize },
+    Edit {
+        path: String,
+        line: usize,
+        column: usize,
+    },
     /// Draws every cell again.
     Repaint,
     Quit,
@@ -174,6 +178,8 @@ pub struct App {
     /// The first key of a sequence.
     pub before: Option<Key>,
     pub message: Option<Message>,
+    /// Errors, warnings and the first finding, as they were told last.
+    told: Option<(usize, usize, String)>,
     /// Ctrl-C was pressed with nothing to stop: once more quits.
     is_about_to_quit: bool,
     /// From front to back as drawn last: the last that holds a cell is meant.
@@ -209,6 +215,7 @@ impl App {
             popups: Vec::new(),
             before: None,
             message: None,
+            told: None,
             is_about_to_quit: false,
             targets: Vec::new(),
             heights: Vec::new(),
@@ -358,7 +365,6 @@ impl App {
     }
 
     fn answer(&mut self, answer: Answer) -> Vec<Effect> {
-        let old_counts = (self.known.verdict.is_some() && !self.known.is_checking()).then(|| self.known.counts());
         self.known.take(&answer, self.now_us);
         match &answer {
             Answer::Verdict(verdict) => {
@@ -367,10 +373,17 @@ impl App {
                 if self.chosen.is_none() {
                     self.choose_first();
                 }
-                if let Some(before) = old_counts.filter(|_| !self.known.is_checking())
-                    && before != self.known.counts()
-                {
-                    self.say_verdict(before, verdict.took_ms);
+                // Errors are told as soon as they are known, the all-clear when all was looked at.
+                let counts = self.known.counts();
+                if !self.known.is_checking() || counts.0 > 0 {
+                    let first = self.issue_list().first().map(|found| found.message.clone()).unwrap_or_default();
+                    match self.told.replace((counts.0, counts.1, first.clone())) {
+                        Some(before) if before != (counts.0, counts.1, first) => {
+                            self.say_verdict((before.0, before.1), verdict.took_ms);
+                        }
+                        None if counts.0 > 0 => self.say_verdict((0, 0), verdict.took_ms),
+                        _ => {}
+                    }
                 }
             }
             Answer::Rows { dataset, from, rows } => self.preview.take(dataset, *from, rows),

@@ -2,6 +2,7 @@
 //! what is near the chosen node; schemas folded or not. Built when the files or the view change, not per frame.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use pipeline::definition::DatasetKind;
 use pipeline::graph::{DatasetId, FlowKind, Graph, Reading, Source};
@@ -20,6 +21,9 @@ const FOCUS_STEPS: usize = 1;
 /// Cells for a node's name, and beside it for its glyphs, state and numbers: the first with which the graph fits
 /// the width of its pane, else the last. A graph that doesn't fit is scrolled, so its names stay readable.
 const NODE_CELLS: [(u16, u16); 5] = [(28, 14), (22, 14), (22, 9), (16, 9), (20, 9)];
+
+/// Graphs of more nodes than this are not laid out several times to find what fits.
+const TRIED_MAX: usize = 150;
 
 /// Cells of a node's mark and the blank behind it.
 const MARK: u16 = 2;
@@ -42,7 +46,7 @@ pub struct Picture {
     pub graph: dag::Graph,
     /// By node of the graph.
     pub nodes: Vec<Node>,
-    pub layout: Option<Layout>,
+    pub layout: Option<Arc<Layout>>,
     /// Cells that the layout was made for.
     pane: u32,
     /// The first cell that is seen.
@@ -127,7 +131,9 @@ impl App {
         }
         let mut drawn = dag::Graph { nodes: Vec::new(), edges };
         let mut laid = None;
-        for (name_cells, beside) in NODE_CELLS {
+        // A large graph is scrolled anyway, and laid out once.
+        let tries = if nodes.len() > TRIED_MAX { &NODE_CELLS[NODE_CELLS.len() - 1..] } else { &NODE_CELLS[..] };
+        for (name_cells, beside) in tries.iter().copied() {
             drawn.nodes = nodes
                 .iter()
                 .map(|node| {
@@ -140,9 +146,9 @@ impl App {
                 })
                 .collect();
             let limits = Limits { node_width_max: name_cells + beside, skips: Skips::Lines };
-            let layout = dag::layout(&drawn, self.picture.layout.as_ref(), &limits);
+            let layout = dag::layout(&drawn, self.picture.layout.as_deref(), &limits);
             let fits = layout.size().0 <= pane;
-            laid = Some(layout);
+            laid = Some(Arc::new(layout));
             if fits {
                 break;
             }

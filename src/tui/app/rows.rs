@@ -1,7 +1,7 @@
 //! The pipeline as a list: schemas, their datasets in the order of what they read, and the files. The explorer
 //! draws it narrow, the lineage list wide.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use pipeline::graph::{DatasetId, FlowId, Graph};
 
@@ -21,7 +21,11 @@ pub struct ListRow {
 /// What a row shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RowKind {
-    Schema { name: String, is_folded: bool, datasets: Vec<DatasetId> },
+    Schema {
+        name: String,
+        is_folded: bool,
+        datasets: Vec<DatasetId>,
+    },
     Dataset(DatasetId),
     /// A flow into the dataset above.
     Flow(FlowId),
@@ -47,10 +51,12 @@ impl App {
         }
         if !self.known.files.is_empty() {
             rows.push(ListRow { kind: RowKind::Heading("files"), node: None });
-            rows.extend(self.known.files.iter().map(|path| ListRow {
-                kind: RowKind::File(path.clone()),
-                node: Some(Node::File(path.clone())),
-            }));
+            rows.extend(
+                self.known
+                    .files
+                    .iter()
+                    .map(|path| ListRow { kind: RowKind::File(path.clone()), node: Some(Node::File(path.clone())) }),
+            );
         }
         rows
     }
@@ -112,7 +118,7 @@ impl App {
             return;
         }
         let Some(graph) = self.known.graph().filter(|graph| !graph.datasets.is_empty()) else { return };
-        let names: BTreeSet<String> = schemas(graph).into_keys().collect();
+        let names: BTreeSet<String> = schemas(graph).into_iter().map(|(name, _)| name).collect();
         self.folded = Some(match graph.datasets.len() > UNFOLDED_MAX && names.len() > 1 {
             true => names,
             false => BTreeSet::new(),
@@ -129,14 +135,21 @@ pub fn schema_of(graph: &Graph, id: DatasetId) -> String {
     }
 }
 
-/// Datasets by schema, each after what it reads.
-fn schemas(graph: &Graph) -> BTreeMap<String, Vec<DatasetId>> {
-    let mut schemas: BTreeMap<String, Vec<DatasetId>> = BTreeMap::new();
+/// Datasets by schema, each after what it reads; schemas in the order of their first dataset.
+fn schemas(graph: &Graph) -> Vec<(String, Vec<DatasetId>)> {
+    let mut schemas: Vec<(String, Vec<DatasetId>)> = Vec::new();
+    let mut places: HashMap<String, usize> = HashMap::new();
     let order = graph.topological_order();
+    let is_ordered: HashSet<DatasetId> = order.iter().copied().collect();
     // Those on a cycle come last, as the files have them.
-    let on_cycles = graph.dataset_ids().filter(|id| !order.contains(id)).collect::<Vec<_>>();
-    for id in order.into_iter().chain(on_cycles) {
-        schemas.entry(schema_of(graph, id)).or_default().push(id);
+    let on_cycles = graph.dataset_ids().filter(|id| !is_ordered.contains(id));
+    for id in order.iter().copied().chain(on_cycles) {
+        let name = schema_of(graph, id);
+        let at = *places.entry(name.clone()).or_insert_with(|| {
+            schemas.push((name, Vec::new()));
+            schemas.len() - 1
+        });
+        schemas[at].1.push(id);
     }
     schemas
 }

@@ -67,7 +67,10 @@ mod tests {
             with_downstream: true,
             ..UpdateRequest::default()
         };
-        assert_eq!(update(&request), "flowbench run --full-refresh gold.daily --full-refresh 'odd name' --with-downstream");
+        assert_eq!(
+            update(&request),
+            "flowbench run --full-refresh gold.daily --full-refresh 'odd name' --with-downstream"
+        );
         assert_eq!(request.words(), "full refresh gold.daily, odd name");
         assert_eq!(update(&UpdateRequest::default()), "flowbench run");
         assert_eq!(UpdateRequest::default().words(), "refresh all");

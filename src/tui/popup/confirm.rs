@@ -79,7 +79,8 @@ impl Confirm {
             false => Tier::Yes,
         };
         let request = confirmed(&request);
-        let mut confirm = Confirm::new("Confirm: full refresh", Command::StartUpdate { request: request.clone() }, tier);
+        let mut confirm =
+            Confirm::new("Confirm: full refresh", Command::StartUpdate { request: request.clone() }, tier);
         if let Some(graph) = app.known.graph() {
             confirm.facts = full_refresh_facts(graph, &app.known, &request);
         }
@@ -96,9 +97,8 @@ impl Confirm {
         let mut confirm =
             Confirm::new("Confirm: drop", Command::Drop { dataset: dataset.clone() }, Tier::Type(dataset.clone()));
         let table = app.known.inactive().find(|known| known.name == dataset).and_then(|known| known.table.as_ref());
-        let what = table.map_or("its table".to_string(), |table| {
-            format!("{} in {}", rows(table.rows), bytes(table.bytes))
-        });
+        let what =
+            table.map_or("its table".to_string(), |table| format!("{} in {}", rows(table.rows), bytes(table.bytes)));
         confirm.fact(Role::Warning, "drops", format!("{what}, and its flows' checkpoints, for good"));
         confirm.fact(Role::Text, "keeps", "everything else".to_string());
         confirm.is_answered = true;
@@ -159,8 +159,10 @@ impl Confirm {
                         if is_doubled && let [flow] = &report.flows[..] {
                             self.tier = Tier::Type(flow.flow.clone());
                         }
-                        self.facts =
-                            reset_facts(report).into_iter().map(|(role, label, text)| (role, label.to_string(), text)).collect();
+                        self.facts = reset_facts(report)
+                            .into_iter()
+                            .map(|(role, label, text)| (role, label.to_string(), text))
+                            .collect();
                     }
                     Err(problem) => self.refuse(problem),
                 }
@@ -229,7 +231,7 @@ impl App {
 fn full_refresh_facts(graph: &Graph, known: &Known, request: &UpdateRequest) -> Vec<(Role, String, String)> {
     let named: BTreeSet<DatasetId> = match request.full_refresh_all {
         true => graph.dataset_ids().filter(|id| graph.dataset(*id).kind().is_stored()).collect(),
-        false => request.full_refresh.iter().filter_map(|name| graph.find_dataset(name)).collect(),
+        false => request.full_refresh.iter().filter_map(|name| known.find_dataset(name)).collect(),
     };
     let (protected, mut anew): (BTreeSet<DatasetId>, BTreeSet<DatasetId>) =
         named.into_iter().partition(|id| !graph.dataset(*id).is_reset_allowed());
@@ -242,12 +244,18 @@ fn full_refresh_facts(graph: &Graph, known: &Known, request: &UpdateRequest) -> 
     let labels = |ids: &BTreeSet<DatasetId>| names(ids.iter().map(|id| graph.dataset(*id).label.as_str()));
     let mut facts = Vec::new();
     let mut fact = |role: Role, label: &str, text: String| facts.push((role, label.to_string(), text));
-    fact(Role::Text, "builds", format!("{} anew, from the start of {} sources", labels(&anew), if anew.len() == 1 { "its" } else { "their" }));
-    let stored: u64 = anew
-        .iter()
-        .filter_map(|id| known.dataset_status(&graph.dataset(*id).label)?.table.as_ref()?.rows)
-        .sum();
-    fact(Role::Warning, "drops", format!("{} and every checkpoint of the flows, once the new rows are complete", counted(stored, "row", "rows")));
+    fact(
+        Role::Text,
+        "builds",
+        format!("{} anew, from the start of {} sources", labels(&anew), if anew.len() == 1 { "its" } else { "their" }),
+    );
+    let stored: u64 =
+        anew.iter().filter_map(|id| known.dataset_status(&graph.dataset(*id).label)?.table.as_ref()?.rows).sum();
+    fact(
+        Role::Warning,
+        "drops",
+        format!("{} and every checkpoint of the flows, once the new rows are complete", counted(stored, "row", "rows")),
+    );
     fact(Role::Text, "keeps", "the old rows, as long as the new ones are not complete".to_string());
     let once: Vec<&str> = anew
         .iter()
@@ -260,15 +268,13 @@ fn full_refresh_facts(graph: &Graph, known: &Known, request: &UpdateRequest) -> 
         fact(Role::Text, "again", format!("backfills run again: {}", names(once.into_iter())));
     }
     let downstream: BTreeSet<DatasetId> = graph.downstream(anew.iter().copied()).difference(&anew).copied().collect();
-    let views: BTreeSet<DatasetId> = downstream
-        .iter()
-        .copied()
-        .filter(|id| graph.dataset(*id).kind() == DatasetKind::MaterializedView)
-        .collect();
+    let views: BTreeSet<DatasetId> =
+        downstream.iter().copied().filter(|id| graph.dataset(*id).kind() == DatasetKind::MaterializedView).collect();
     if !views.is_empty() {
         fact(Role::Text, "affects", format!("recomputed at their next update: {}", labels(&views)));
     }
-    let streams: BTreeSet<DatasetId> = downstream.difference(&views).copied().filter(|id| graph.dataset(*id).kind().is_stored()).collect();
+    let streams: BTreeSet<DatasetId> =
+        downstream.difference(&views).copied().filter(|id| graph.dataset(*id).kind().is_stored()).collect();
     if !streams.is_empty() {
         fact(Role::Warning, "affects", format!("stream from it: {}", labels(&streams)));
     }

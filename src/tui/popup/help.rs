@@ -37,12 +37,18 @@ pub fn draw(app: &mut App, filter: &Field, list: &List, area: Rect, buffer: &mut
     let theme = app.options.theme;
     let rows = rows(filter.text(), app.screen);
     let title = format!("Keys · {}", app.screen.title());
-    let inner = popup_frame(app, area, 100, rows.len() as u16 + 1, &title, "type to filter  Enter does it  Esc closes", buffer);
+    let inner =
+        popup_frame(app, area, 100, rows.len() as u16 + 1, &title, "type to filter  Enter does it  Esc closes", buffer);
     let mut list = *list;
     let height = usize::from(inner.height.saturating_sub(1));
     list.settle(rows.len(), height);
     let (before, after) = filter.around_cursor();
-    let line = Line::from(vec![Span::raw("/ "), Span::raw(before), Span::styled("▏", theme.style(Role::Key)), Span::raw(after)]);
+    let line = Line::from(vec![
+        Span::raw("/ "),
+        Span::raw(before),
+        Span::styled("▏", theme.style(Role::Key)),
+        Span::raw(after),
+    ]);
     buffer.set_line(inner.x, inner.y, &line, inner.width);
     for (at, row) in rows.iter().enumerate().skip(list.offset).take(height) {
         let y = inner.y + 1 + (at - list.offset) as u16;

@@ -173,16 +173,32 @@ impl App {
         let has_failed = failed.into_iter().any(|flow| flow.state == pipeline::event::State::Failed);
         let items = vec![
             item('r', "everything that has new input", Ok(request())),
-            item('s', &format!("{named} only"), chosen.clone().map(|label| UpdateRequest { refresh: vec![label], ..request() })),
-            item('l', &flow.as_deref().map_or_else(|_| "one flow".to_string(), |name| format!("flow `{name}` only")), flow.map(|name| UpdateRequest { flows: vec![name], ..request() })),
-            item('o', &backfill_title, match backfills.is_empty() {
-                true => Err("every backfill is done".to_string()),
-                false => Ok(UpdateRequest { flows: backfills, ..request() }),
-            }),
-            item('f', "what failed, and what reads it", match has_failed {
-                true => Ok(UpdateRequest { refresh_failed: true, ..request() }),
-                false => Err("nothing failed in the last update".to_string()),
-            }),
+            item(
+                's',
+                &format!("{named} only"),
+                chosen.clone().map(|label| UpdateRequest { refresh: vec![label], ..request() }),
+            ),
+            item(
+                'l',
+                &flow.as_deref().map_or_else(|_| "one flow".to_string(), |name| format!("flow `{name}` only")),
+                flow.map(|name| UpdateRequest { flows: vec![name], ..request() }),
+            ),
+            item(
+                'o',
+                &backfill_title,
+                match backfills.is_empty() {
+                    true => Err("every backfill is done".to_string()),
+                    false => Ok(UpdateRequest { flows: backfills, ..request() }),
+                },
+            ),
+            item(
+                'f',
+                "what failed, and what reads it",
+                match has_failed {
+                    true => Ok(UpdateRequest { refresh_failed: true, ..request() }),
+                    false => Err("nothing failed in the last update".to_string()),
+                },
+            ),
             Item {
                 key: 'F',
                 title: "full refresh, reset…".to_string(),
@@ -205,7 +221,9 @@ impl App {
         let why_not = match (self.known.is_running(), self.known.counts().0) {
             (true, _) => Some("an update is running; Ctrl-C stops it".to_string()),
             (false, 0) => None,
-            (false, n) => Some(format!("{} to mend first; ]d goes there", number::counted(n as u64, "error", "errors"))),
+            (false, n) => {
+                Some(format!("{} to mend first; ]d goes there", number::counted(n as u64, "error", "errors")))
+            }
         };
         let item = |key: char, title: String, choice: Result<Choice, String>| Item {
             key,
@@ -240,26 +258,37 @@ impl App {
             items.push(item(key, format!("reset the checkpoint of `{name}`"), Ok(Choice::Reset(vec![name.clone()]))));
         }
         if live.is_empty() {
-            items.push(item('c', "reset a checkpoint".to_string(), Err("no flow that reads a stream is chosen".to_string())));
+            items.push(item(
+                'c',
+                "reset a checkpoint".to_string(),
+                Err("no flow that reads a stream is chosen".to_string()),
+            ));
         }
         let failed = self.known.status.iter().flat_map(|status| &status.flows);
         let has_failed = failed.into_iter().any(|flow| flow.state == pipeline::event::State::Failed);
         items.push(item('F', format!("full refresh of {named}"), full));
-        items.push(item('A', "full refresh of everything".to_string(), Ok(Choice::FullRefresh(UpdateRequest {
-            full_refresh_all: true,
-            ..UpdateRequest::default()
-        }))));
-        items.push(item('f', "refresh what failed".to_string(), match has_failed {
-            true => Ok(Choice::Update(UpdateRequest { refresh_failed: true, ..UpdateRequest::default() })),
-            false => Err("nothing failed in the last update".to_string()),
-        }));
+        items.push(item(
+            'A',
+            "full refresh of everything".to_string(),
+            Ok(Choice::FullRefresh(UpdateRequest { full_refresh_all: true, ..UpdateRequest::default() })),
+        ));
+        items.push(item(
+            'f',
+            "refresh what failed".to_string(),
+            match has_failed {
+                true => Ok(Choice::Update(UpdateRequest { refresh_failed: true, ..UpdateRequest::default() })),
+                false => Err("nothing failed in the last update".to_string()),
+            },
+        ));
         let inactive = match &self.chosen {
             Some(crate::app::Node::Dataset(label)) => self.known.inactive().find(|dataset| dataset.name == *label),
             _ => None,
         };
         items.push(match inactive {
             Some(dataset) => item('D', format!("drop `{}`", dataset.name), Ok(Choice::Drop(dataset.name.clone()))),
-            None => item('D', "drop an inactive dataset".to_string(), Err("what is chosen is in the files".to_string())),
+            None => {
+                item('D', "drop an inactive dataset".to_string(), Err("what is chosen is in the files".to_string()))
+            }
         });
         self.popups.push(Popup::Menu(Box::new(Menu::new("Reset", items))));
         self.menu_moved()
@@ -326,18 +355,24 @@ pub fn plan_lines(plan: &PlanReport) -> Vec<(Role, String)> {
     let mut lines: Vec<(Role, String)> = Vec::new();
     for line in &plan.lines {
         let named = line.split_once("  ").map_or("", |(_, rest)| rest.trim_start());
-        let is_of = |backlog: &&FlowBacklog| named.strip_prefix(&backlog.flow).is_some_and(|rest| rest.starts_with(':'));
+        let is_of =
+            |backlog: &&FlowBacklog| named.strip_prefix(&backlog.flow).is_some_and(|rest| rest.starts_with(':'));
         let backlog = plan.backlog.iter().find(is_of);
         let new = backlog.map_or_else(String::new, |backlog| match (backlog.files, backlog.versions) {
-            (0, 0) => "  nothing new".to_string(),
-            (0, versions) => format!("  {} new", number::counted(versions, "version", "versions")),
+            (0, 0) => "nothing new; ".to_string(),
+            (0, versions) => format!("{} new; ", number::counted(versions, "version", "versions")),
             (files, 0) => {
-                format!("  {}, {} new", number::counted(files, "file", "files"), number::bytes(backlog.bytes))
+                format!("{}, {} new; ", number::counted(files, "file", "files"), number::bytes(backlog.bytes))
             }
-            (files, versions) => format!("  {files} files, {versions} versions new"),
+            (files, versions) => format!("{files} files, {versions} versions new; "),
         });
         let role = if line.starts_with("run") || line.starts_with("full") { Role::Text } else { Role::Muted };
-        lines.push((role, format!("{line}{new}")));
+        // What is new first: the end of a line is cut in a narrow terminal.
+        let line = match line.split_once(": ") {
+            Some((head, does)) => format!("{head}: {new}{does}"),
+            None => line.clone(),
+        };
+        lines.push((role, line));
     }
     for changed in &plan.changes {
         for change in &changed.changes {
@@ -361,7 +396,10 @@ pub fn plan_lines(plan: &PlanReport) -> Vec<(Role, String)> {
 }
 
 fn reset_lines(report: &ResetReport) -> Vec<(Role, String)> {
-    super::confirm::reset_facts(report).into_iter().map(|(role, label, text)| (role, format!("{label:<8} {text}"))).collect()
+    super::confirm::reset_facts(report)
+        .into_iter()
+        .map(|(role, label, text)| (role, format!("{label:<8} {text}")))
+        .collect()
 }
 
 fn problem_lines(problem: &Problem) -> Vec<(Role, String)> {
@@ -400,7 +438,13 @@ pub fn draw(app: &mut App, menu: &Menu, area: Rect, buffer: &mut Buffer) {
         Ok(choice) => choice.twin().map(|twin| format!("= {twin}")).unwrap_or_default(),
         Err(_) => String::new(),
     };
-    buffer.set_stringn(inner.x + 1, below - 1, title, usize::from(inner.width).saturating_sub(1), theme.style(Role::Muted));
+    buffer.set_stringn(
+        inner.x + 1,
+        below - 1,
+        title,
+        usize::from(inner.width).saturating_sub(1),
+        theme.style(Role::Muted),
+    );
     let lines = match &menu.plans[menu.list.cursor] {
         Plan::NotAsked => return,
         Plan::Asked => vec![(Role::Muted, "looking at files, tables and sources…".to_string())],

@@ -28,14 +28,24 @@ use menu::Menu;
 /// A popup and its state.
 #[derive(Debug, Clone)]
 pub enum Popup {
-    Help { filter: Field, list: List },
-    Palette { field: Field, list: List },
+    Help {
+        filter: Field,
+        list: List,
+    },
+    Palette {
+        field: Field,
+        list: List,
+    },
     Menu(Box<Menu>),
     Confirm(Box<Confirm>),
     /// The row of the preview under the cursor, all columns.
-    Record { scroll: usize },
+    Record {
+        scroll: usize,
+    },
     /// The event under the cursor, whole.
-    Event { scroll: usize },
+    Event {
+        scroll: usize,
+    },
     /// An update runs: stop it and leave, or stay.
     Quit,
 }

@@ -38,9 +38,12 @@ pub fn entries(app: &App, text: &str) -> Vec<Entry> {
         // Words of a sentence match as they are: letters from here and there would find everything.
         let text = text.to_lowercase();
         let holds = |row: &&Row| {
-            row.hint.contains(&text) || row.doc.to_lowercase().contains(&text) || row.twin.is_some_and(|twin| twin.contains(&text))
+            row.hint.contains(&text)
+                || row.doc.to_lowercase().contains(&text)
+                || row.twin.is_some_and(|twin| twin.contains(&text))
         };
-        let (named, told): (Vec<&Row>, Vec<&Row>) = ACTIONS.iter().filter(holds).partition(|row| row.hint.contains(&text));
+        let (named, told): (Vec<&Row>, Vec<&Row>) =
+            ACTIONS.iter().filter(holds).partition(|row| row.hint.contains(&text));
         let actions = named.into_iter().chain(told).map(Entry::Action);
         // Without a word to look for, what can be done comes first.
         match text.is_empty() {
@@ -57,7 +60,12 @@ pub fn draw(app: &mut App, field: &Field, list: &List, area: Rect, buffer: &mut 
     let entries = entries(app, field.text());
     let inner = popup_frame(app, area, 90, 18, "Palette", "> actions  @ datasets  Enter  Esc closes", buffer);
     let (before, after) = field.around_cursor();
-    let line = Line::from(vec![Span::raw(": "), Span::raw(before), Span::styled("▏", theme.style(Role::Key)), Span::raw(after)]);
+    let line = Line::from(vec![
+        Span::raw(": "),
+        Span::raw(before),
+        Span::styled("▏", theme.style(Role::Key)),
+        Span::raw(after),
+    ]);
     buffer.set_line(inner.x, inner.y, &line, inner.width);
     let height = usize::from(inner.height.saturating_sub(1));
     let mut list = *list;

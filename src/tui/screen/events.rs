@@ -27,7 +27,12 @@ pub fn draw(app: &mut App, area: Rect, buffer: &mut Buffer) {
     };
     let inner = pane_frame(app, Pane::Events, area, &format!("Event log · {follow}{level}"), &foot, buffer);
     if total == 0 {
-        buffer.set_string(inner.x + 1, inner.y, "nothing has happened yet; r starts an update", theme.style(Role::Muted));
+        buffer.set_string(
+            inner.x + 1,
+            inner.y,
+            "nothing has happened yet; r starts an update",
+            theme.style(Role::Muted),
+        );
         return;
     }
     let mut list = app.events;

@@ -50,7 +50,10 @@ fn row_spans(app: &App, kind: &RowKind, room: usize) -> (Vec<Span<'static>>, Vec
     match kind {
         RowKind::Schema { name, is_folded, datasets } => {
             let glyph = if *is_folded { theme.pick("▸", "+") } else { theme.pick("▾", "-") };
-            let left = vec![Span::styled(format!("{glyph} {}", fit_middle(name, room.saturating_sub(14))), theme.style(Role::Title))];
+            let left = vec![Span::styled(
+                format!("{glyph} {}", fit_middle(name, room.saturating_sub(14))),
+                theme.style(Role::Title),
+            )];
             let right = match app.known.graph() {
                 Some(graph) if *is_folded => group_states(app, graph, datasets),
                 _ => vec![Span::styled(format!("{} ", datasets.len()), theme.style(Role::Muted))],
@@ -67,10 +70,15 @@ fn row_spans(app: &App, kind: &RowKind, room: usize) -> (Vec<Span<'static>>, Vec
             (left, right)
         }
         RowKind::Inactive(name) => {
-            let left = vec![Span::styled(format!("  {} {}", theme.pick("○", "o"), fit_middle(name, room.saturating_sub(6))), theme.style(Role::Muted))];
+            let left = vec![Span::styled(
+                format!("  {} {}", theme.pick("○", "o"), fit_middle(name, room.saturating_sub(6))),
+                theme.style(Role::Muted),
+            )];
             (left, Vec::new())
         }
-        RowKind::Heading(text) => (vec![Span::styled(format!("{0}{0} {text}", theme.pick("─", "-")), theme.style(Role::Muted))], Vec::new()),
+        RowKind::Heading(text) => {
+            (vec![Span::styled(format!("{0}{0} {text}", theme.pick("─", "-")), theme.style(Role::Muted))], Vec::new())
+        }
         RowKind::File(path) => {
             let (errors, warnings) = app.known.findings_in(path);
             let right = match (errors, warnings) {
@@ -142,7 +150,8 @@ pub fn group_states(app: &App, graph: &Graph, datasets: &[DatasetId]) -> Vec<Spa
     for state in ORDER {
         let n = datasets.iter().filter(|id| app.known.dataset_state(graph, **id) == state).count();
         if n > 0 {
-            spans.push(Span::styled(format!("{}{n} ", theme.state_glyph(state)), theme.style(Theme::state_role(state))));
+            spans
+                .push(Span::styled(format!("{}{n} ", theme.state_glyph(state)), theme.style(Theme::state_role(state))));
         }
     }
     let broken = datasets.iter().filter(|id| app.known.findings_of(&graph.dataset(**id).label).0 > 0).count();

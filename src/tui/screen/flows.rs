@@ -13,6 +13,9 @@ use crate::app::{App, Pane, Target};
 use crate::theme::{Role, Theme};
 use crate::widget::text::{fit, fit_middle, width};
 
+/// From this width on the rate has a sparkline.
+const SPARK_FROM: u16 = 100;
+
 /// Draws the table.
 pub fn draw(app: &mut App, pane: Pane, inner: Rect, buffer: &mut Buffer) {
     let theme = app.options.theme;
@@ -28,16 +31,18 @@ pub fn draw(app: &mut App, pane: Pane, inner: Rect, buffer: &mut Buffer) {
     let mut list = app.flows;
     list.settle(names.len(), height);
     app.flows = list;
-    let wide = names.iter().map(|name| width(name)).max().unwrap_or(4).clamp(4, usize::from(inner.width) / 3);
+    let wide = names.iter().map(|name| width(name)).max().unwrap_or(4).clamp(4, usize::from(inner.width) / 4);
+    let spark = if inner.width >= SPARK_FROM { 6 } else { 0 };
+    let rate = 8 + spark;
     let head = format!(
-        " {:<wide$} {:<6} {:<11} {:>5} {:>8} {:>8} {:>14} {:>8} {:>8}  ",
+        " {:<wide$} {:<6} {:<11} {:>5} {:>7} {:>8} {:>rate$} {:>8} {:>8}  ",
         "flow", "kind", "state", "batch", "rows in", "rows out", "rows/s", "backlog", "time"
     );
     buffer.set_string(inner.x, inner.y, fit(&head, usize::from(inner.width)), theme.style(Role::Title));
     let has_keys = app.pane == pane;
     for (at, name) in names.iter().enumerate().skip(list.offset).take(height) {
         let row = Rect { y: inner.y + 1 + (at - list.offset) as u16, height: 1, ..inner };
-        let line = flow_line(app, name, wide);
+        let line = flow_line(app, name, wide, spark);
         buffer.set_line(row.x, row.y, &line, row.width);
         cursor_row(app, buffer, row, at == list.cursor, has_keys);
         app.targets.push((row, Target::Row(pane, at)));
@@ -45,10 +50,10 @@ pub fn draw(app: &mut App, pane: Pane, inner: Rect, buffer: &mut Buffer) {
     overflow(app, buffer, Rect { y: inner.y + 1, height: inner.height - 1, ..inner }, list.offset, names.len());
 }
 
-fn flow_line(app: &App, name: &str, wide: usize) -> Line<'static> {
+fn flow_line(app: &App, name: &str, wide: usize, spark_cells: usize) -> Line<'static> {
     let theme = app.options.theme;
     let Some(graph) = app.known.graph() else { return Line::default() };
-    let Some(id) = graph.find_flow(name) else { return Line::default() };
+    let Some(id) = app.known.find_flow(name) else { return Line::default() };
     let flow = graph.flow(id);
     let state = app.known.flow_state(name);
     let run = app.known.update.as_ref().and_then(|update| update.flows.get(name));
@@ -61,7 +66,7 @@ fn flow_line(app: &App, name: &str, wide: usize) -> Line<'static> {
     let metrics = run.map(|run| run.metrics).or(stored.map(|flow| flow.metrics)).unwrap_or_default();
     let rate = run.and_then(|run| run.rows_per_second(app.now_us)).map(per_second).unwrap_or_default();
     let spark = match (run, state) {
-        (Some(run), State::Running) => sparkline(&run.steps(), 5, theme.is_ascii),
+        (Some(run), State::Running) => sparkline(&run.steps(), spark_cells.saturating_sub(1), theme.is_ascii),
         _ => String::new(),
     };
     let time = match run {
@@ -87,9 +92,12 @@ fn flow_line(app: &App, name: &str, wide: usize) -> Line<'static> {
     let batches = if is_ours_metrics { number(metrics.batches) } else { String::new() };
     Line::from(vec![
         Span::raw(format!(" {name}{:pad$} {kind:<6} ", "")),
-        Span::styled(format!("{} {:<9} ", theme.state_glyph(state), state.word()), theme.style(Theme::state_role(state))),
-        Span::raw(format!("{batches:>5} {:>8} {:>8} ", number(metrics.rows_in), number(metrics.rows_out))),
-        Span::styled(format!("{spark:>6}"), theme.style(Role::Running)),
+        Span::styled(
+            format!("{} {:<9} ", theme.state_glyph(state), state.word()),
+            theme.style(Theme::state_role(state)),
+        ),
+        Span::raw(format!("{batches:>5} {:>7} {:>8} ", number(metrics.rows_in), number(metrics.rows_out))),
+        Span::styled(format!("{spark:>spark_cells$}"), theme.style(Role::Running)),
         Span::raw(format!("{rate:>8} {backlog:>8} {:>8}  ", time.map(duration).unwrap_or_default())),
         Span::styled(after, theme.style(Role::Muted)),
     ])

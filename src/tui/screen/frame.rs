@@ -75,7 +75,8 @@ fn context(app: &mut App, area: Rect, buffer: &mut Buffer) {
     let mut x = start;
     for span in right {
         let cells = width(&span.content) as u16;
-        let screen = Screen::ALL.into_iter().find(|screen| span.content == format!(" {} {}", screen.digit(), screen.title()));
+        let screen =
+            Screen::ALL.into_iter().find(|screen| span.content == format!(" {} {}", screen.digit(), screen.title()));
         if let Some(screen) = screen {
             app.targets.push((Rect { x, width: cells, ..area }, Target::Screen(screen)));
         }
@@ -104,22 +105,20 @@ fn update_spans(app: &App) -> Vec<Span<'static>> {
     if !update.is_ours && !update.state.is_final() {
         spans.push(Span::styled(" elsewhere", theme.style(Role::Muted)));
     }
-    spans.push(Span::styled(bar.to_string(), theme.style(Role::Muted)));
-    for (state, n) in update.counts() {
+    for (place, (state, n)) in update.counts().into_iter().enumerate() {
+        let before = if place == 0 { bar } else { "" };
         spans.push(Span::styled(
-            format!("{n}{} ", theme.state_glyph(state)),
+            format!("{before}{n}{} ", theme.state_glyph(state)),
             theme.style(Theme::state_role(state)),
         ));
     }
     let totals = update.totals();
     if update.state == State::Running {
         let rate: f64 = update.flows.values().filter_map(|flow| flow.rows_per_second(app.now_us)).sum();
-        spans.push(Span::styled(bar.to_string(), theme.style(Role::Muted)));
-        spans.push(Span::raw(format!("{} rows/s", per_second(rate).trim_end_matches("/s"))));
+        spans.push(Span::raw(format!("{bar}{} rows/s", per_second(rate).trim_end_matches("/s"))));
         if totals.backlog > 0 {
-            spans.push(Span::styled(bar.to_string(), theme.style(Role::Muted)));
             spans.push(Span::raw(format!(
-                "backlog {}, {}",
+                "{bar}backlog {}, {}",
                 counted(totals.backlog, "file", "files"),
                 bytes(totals.backlog_bytes)
             )));

@@ -39,7 +39,12 @@ struct Drawn {
 pub fn draw(app: &mut App, inner: Rect, buffer: &mut Buffer) {
     let theme = app.options.theme;
     if let Some(problem) = app.known.unreadable.clone() {
-        buffer.set_string(inner.x + 1, inner.y, fit(&problem.message, usize::from(inner.width)), theme.style(Role::Error));
+        buffer.set_string(
+            inner.x + 1,
+            inner.y,
+            fit(&problem.message, usize::from(inner.width)),
+            theme.style(Role::Error),
+        );
         return;
     }
     let cursor = app.issues.cursor;
@@ -98,7 +103,8 @@ fn details(app: &App, found: &Diagnostic, cells: usize) -> Vec<Line<'static>> {
         let at = line_column(&file.text, span.start);
         let text = file.text.lines().nth(at.line - 1).unwrap_or_default().replace('\t', " ");
         let before: String = text.chars().take(at.column - 1).collect();
-        let rest = &file.text[span.start.min(file.text.len())..span.end.min(file.text.len()).max(span.start.min(file.text.len()))];
+        let rest = &file.text
+            [span.start.min(file.text.len())..span.end.min(file.text.len()).max(span.start.min(file.text.len()))];
         let marked = width(rest.lines().next().unwrap_or_default()).max(1);
         let number = format!("{:>5} ", at.line);
         let bar = theme.pick("│ ", "| ");
@@ -125,11 +131,17 @@ fn details(app: &App, found: &Diagnostic, cells: usize) -> Vec<Line<'static>> {
         lines.push(Line::from(format!("      {}", fit(reason, cells.saturating_sub(6)))));
     }
     for label in &found.labels {
-        let place = app.known.verdict.as_ref().map(|verdict| {
-            pipeline::diagnostic::place(&verdict.pipeline.workspace.files, label.span)
-        });
+        let place = app
+            .known
+            .verdict
+            .as_ref()
+            .map(|verdict| pipeline::diagnostic::place(&verdict.pipeline.workspace.files, label.span));
         let text = format!("      {}  {}", place.unwrap_or_default(), label.message);
         lines.push(Line::styled(fit(&text, cells).into_owned(), theme.style(Role::Muted)));
+    }
+    if let Some(blocks) = found.blocks_in_words() {
+        let text = format!("      {blocks}");
+        lines.push(Line::styled(fit(&text, cells).into_owned(), theme.style(Role::Warning)));
     }
     if let Some(help) = &found.help {
         let text = format!("      {} {help}", theme.pick("→", "->"));

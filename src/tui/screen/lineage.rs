@@ -58,7 +58,10 @@ fn spans(app: &App, kind: &RowKind, names: usize, room: usize) -> (Vec<Span<'sta
         RowKind::Schema { name, is_folded, datasets } => {
             let glyph = if *is_folded { theme.pick("▸", "+") } else { theme.pick("▾", "-") };
             let name = fit_middle(name, room / 2).into_owned();
-            (vec![Span::styled(format!("{glyph} {name}"), theme.style(Role::Title))], group_states(app, graph, datasets))
+            (
+                vec![Span::styled(format!("{glyph} {name}"), theme.style(Role::Title))],
+                group_states(app, graph, datasets),
+            )
         }
         RowKind::Dataset(id) => {
             let dataset = graph.dataset(*id);

@@ -39,11 +39,38 @@ const HEIGHT_MIN: u16 = 12;
 
 /// Draws everything.
 pub fn draw(app: &mut App, area: Rect, buffer: &mut Buffer) {
+    draw_screen(app, area, buffer);
+    if app.options.theme.is_ascii {
+        buffer.content.iter_mut().filter(|cell| !cell.symbol().is_ascii()).for_each(|cell| {
+            let ascii = ascii(cell.symbol());
+            cell.set_symbol(ascii);
+        });
+    }
+}
+
+/// What stands for a character where only ASCII is drawn: signs of ours that have no role in the theme, and
+/// whatever the user's texts and rows hold.
+fn ascii(symbol: &str) -> &'static str {
+    match symbol {
+        "·" | "–" => "-",
+        "…" => "~",
+        "▏" | "│" => "|",
+        "→" => ">",
+        "←" => "<",
+        "×" => "x",
+        "±" => "~",
+        _ => "?",
+    }
+}
+
+fn draw_screen(app: &mut App, area: Rect, buffer: &mut Buffer) {
     app.targets.clear();
     app.heights.clear();
     if area.width < WIDTH_MIN || area.height < HEIGHT_MIN {
         let text = format!("too small: {WIDTH_MIN}×{HEIGHT_MIN} needed");
-        for (n, line) in text.as_bytes().chunks(usize::from(area.width.max(1))).take(usize::from(area.height)).enumerate() {
+        for (n, line) in
+            text.as_bytes().chunks(usize::from(area.width.max(1))).take(usize::from(area.height)).enumerate()
+        {
             // The text has one character that is not ASCII; a cut through it is drawn as a blank.
             let line = String::from_utf8_lossy(line).replace('\u{fffd}', "x");
             buffer.set_stringn(area.x, area.y + n as u16, line, usize::from(area.width), Style::new());
@@ -146,12 +173,7 @@ pub fn popup_frame(
 ) -> Rect {
     let width = width.min(area.width);
     let height = height.saturating_add(2).clamp(3, area.height.max(3)).min(area.height);
-    let popup = Rect {
-        x: area.x + (area.width - width) / 2,
-        y: area.y + (area.height - height) / 2,
-        width,
-        height,
-    };
+    let popup = Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height };
     Clear.render(popup, buffer);
     let block = frame_block(app, Role::Focus);
     let inner = block.inner(popup);

@@ -51,6 +51,9 @@ pub fn draw_nothing(app: &App, area: Rect, buffer: &mut Buffer) {
     }
 }
 
+/// A name isn't cut shorter than this for the sake of a number.
+const NAME_MIN: usize = 12;
+
 /// Draws the graph.
 pub fn draw(app: &mut App, area: Rect, buffer: &mut Buffer) {
     let title = title(app, "boxes");
@@ -146,7 +149,7 @@ fn foot(app: &App, node: &Node) -> String {
     let nodes = app.picture.nodes.len();
     let name = fit_middle(name_of(node), 40).into_owned();
     let more = match node {
-        Node::Dataset(label) => match graph.find_dataset(label) {
+        Node::Dataset(label) => match app.known.find_dataset(label) {
             Some(id) => format!(
                 " · {} upstream · {} downstream · {} into it",
                 graph.upstream(id).len(),
@@ -155,8 +158,10 @@ fn foot(app: &App, node: &Node) -> String {
             ),
             None => String::new(),
         },
-        Node::Flow(name) => match graph.find_flow(name) {
-            Some(id) => format!(" · {} into {}", graph.flow(id).kind.words(), graph.dataset(graph.flow(id).target).label),
+        Node::Flow(name) => match app.known.find_flow(name) {
+            Some(id) => {
+                format!(" · {} into {}", graph.flow(id).kind.words(), graph.dataset(graph.flow(id).target).label)
+            }
             None => String::new(),
         },
         Node::Source(_) | Node::Schema(_) | Node::File(_) => String::new(),
@@ -175,7 +180,7 @@ fn node_line(app: &App, node: &Node, cells: usize) -> Line<'static> {
             let datasets: Vec<_> = graph.dataset_ids().filter(|id| schema_of(graph, *id) == *name).collect();
             (theme.pick("▸", "+").to_string(), group_states(app, graph, &datasets))
         }
-        Node::Dataset(label) => match graph.find_dataset(label) {
+        Node::Dataset(label) => match app.known.find_dataset(label) {
             Some(id) => {
                 let kind = theme.kind_glyph(graph.dataset(id).kind());
                 let mut right = short_state(app, graph, id);
@@ -188,23 +193,32 @@ fn node_line(app: &App, node: &Node, cells: usize) -> Line<'static> {
         },
         Node::Flow(name) => (flow_mark(app, graph, name), flow_numbers(app, name)),
     };
-    let right_width: usize = right.iter().map(|span| width(&span.content)).sum();
-    // The name is never cut for the sake of numbers: those go first.
+    // Where there is no room for all, a badge goes first, then a number; the state stays.
     let name_cells = cells.saturating_sub(width(&mark) + 1);
-    let name = match node {
-        Node::Source(path) => tail(path),
-        node => name_of(node),
+    let wanted = match node {
+        Node::Source(path) => width(tail(path)),
+        node => width(name_of(node)),
     };
-    let fits = width(name) + 1 + right_width <= name_cells;
-    let kept: Vec<Span<'static>> = if fits { right } else { right.into_iter().take(2).collect() };
-    let kept_width: usize = kept.iter().map(|span| width(&span.content)).sum();
-    let (kept, kept_width) = match kept_width + 8 <= name_cells {
-        true => (kept, kept_width),
-        false => (Vec::new(), 0),
-    };
+    let cells_of = |spans: &[Span]| spans.iter().map(|span| width(&span.content)).sum::<usize>();
+    let mut kept = right;
+    while !kept.is_empty() {
+        let room = name_cells.saturating_sub(cells_of(&kept) + 1);
+        let is_enough = room >= wanted || (kept.len() <= 2 && room >= NAME_MIN);
+        if is_enough || (kept.len() == 1 && room > 0) {
+            break;
+        }
+        match kept.len() {
+            4.. => drop(kept.remove(0)),
+            3 if kept[0].content.is_empty() => drop(kept.remove(0)),
+            _ => drop(kept.pop()),
+        }
+    }
+    let kept_width = cells_of(&kept);
     let name = match node {
         Node::Source(path) => fit_middle(tail(path), name_cells).into_owned(),
-        _ => fit_middle(name, name_cells.saturating_sub(kept_width + usize::from(kept_width > 0))).into_owned(),
+        node => {
+            fit_middle(name_of(node), name_cells.saturating_sub(kept_width + usize::from(kept_width > 0))).into_owned()
+        }
     };
     let style = match node {
         Node::Source(_) => theme.style(Role::Muted),
@@ -221,7 +235,7 @@ fn node_line(app: &App, node: &Node, cells: usize) -> Line<'static> {
 
 fn flow_mark(app: &App, graph: &Graph, name: &str) -> String {
     let theme = app.options.theme;
-    match graph.find_flow(name).map(|id| graph.flow(id).kind) {
+    match app.known.find_flow(name).map(|id| graph.flow(id).kind) {
         Some(FlowKind::Once) => theme.pick("1×", "1x").to_string(),
         _ => "+".to_string(),
     }

@@ -35,7 +35,10 @@ pub fn foot(app: &App) -> String {
         (false, None) => format!("more than {}", pipeline::number::count(preview.rows.len() as u64)),
     };
     let cap = match preview.rows.len() >= ROWS_KEPT {
-        true => format!(" · the first {} are shown: flowbench show {label} --where …", pipeline::number::count(ROWS_KEPT as u64)),
+        true => format!(
+            " · the first {} are shown: flowbench show {label} --where …",
+            pipeline::number::count(ROWS_KEPT as u64)
+        ),
         false => String::new(),
     };
     format!("row {} of {total}{cap} · Enter record", pipeline::number::count(preview.list.cursor as u64 + 1))

@@ -14,7 +14,9 @@ use crate::widget::text::fit;
 /// Draws the screen.
 pub fn draw(app: &mut App, area: Rect, buffer: &mut Buffer) {
     let title = match &app.known.update {
-        Some(update) => format!("Flows · update {} · {}", update.number.map_or("…".to_string(), |n| n.to_string()), update.request),
+        Some(update) => {
+            format!("Flows · update {} · {}", update.number.map_or("…".to_string(), |n| n.to_string()), update.request)
+        }
         None => "Flows · never run".to_string(),
     };
     if app.is_maximised {
@@ -56,7 +58,7 @@ fn draw_detail(app: &mut App, area: Rect, buffer: &mut Buffer) {
     let mut lines: Vec<(Role, String)> = Vec::new();
     let state = app.known.flow_state(&name);
     let graph = app.known.graph();
-    let flow = graph.and_then(|graph| graph.find_flow(&name).map(|id| (graph, id)));
+    let flow = graph.and_then(|graph| app.known.find_flow(&name).map(|id| (graph, id)));
     if let Some((graph, id)) = flow {
         let flow = graph.flow(id);
         let target = &graph.dataset(flow.target).label;
@@ -69,7 +71,11 @@ fn draw_detail(app: &mut App, area: Rect, buffer: &mut Buffer) {
     }
     if let Some(run) = app.known.update.as_ref().and_then(|update| update.flows.get(&name)) {
         let m = run.metrics;
-        let mut words = vec![counted(m.batches, "batch", "batches"), format!("{} rows in", count(m.rows_in)), format!("{} rows out", count(m.rows_out))];
+        let mut words = vec![
+            counted(m.batches, "batch", "batches"),
+            format!("{} rows in", count(m.rows_in)),
+            format!("{} rows out", count(m.rows_out)),
+        ];
         if m.files_in > 0 {
             words.push(format!("{}, {}", counted(m.files_in, "file", "files"), bytes(m.bytes_in)));
         }

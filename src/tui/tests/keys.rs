@@ -63,10 +63,11 @@ fn take(scene: &mut Scene, step: Step) {
         Step::Run => scene.run_half_way(),
         Step::Fail => scene.run_into_a_failure(),
         Step::Rows(count) => {
-            let dataset = match scene.asked.iter().rev().find(|effect| matches!(effect, Effect::Ask(Command::Rows { .. }))) {
-                Some(Effect::Ask(Command::Rows { dataset, .. })) => dataset.clone(),
-                _ => "orders".to_string(),
-            };
+            let dataset =
+                match scene.asked.iter().rev().find(|effect| matches!(effect, Effect::Ask(Command::Rows { .. }))) {
+                    Some(Effect::Ask(Command::Rows { dataset, .. })) => dataset.clone(),
+                    _ => "orders".to_string(),
+                };
             scene.rows(&dataset, count);
         }
         Step::Refuse => {

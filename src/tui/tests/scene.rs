@@ -7,9 +7,7 @@ use pipeline::command::UpdateRequest;
 use pipeline::data_type::{DataType, Field};
 use pipeline::event::{Details, Event, Failure, FlowMetrics, Level, State};
 use pipeline::load::load;
-use pipeline::report::{
-    Column, DatasetStatus, FlowStatus, Rows, Status, TableStatus, UpdateReport,
-};
+use pipeline::report::{Column, DatasetStatus, FlowStatus, Rows, Status, TableStatus, UpdateReport};
 use pipeline::text::SourceFile;
 use pipeline::workspace::Workspace;
 use ratatui::Terminal;
@@ -119,8 +117,7 @@ impl Scene {
     /// Saves files: both stages of the verdict come in.
     pub fn save(&mut self, files: &[SourceFile]) {
         self.revision += 1;
-        let workspace =
-            Workspace { folder_name: "shop".to_string(), files: files.to_vec(), overrides: Vec::new() };
+        let workspace = Workspace { folder_name: "shop".to_string(), files: files.to_vec(), overrides: Vec::new() };
         let pipeline = Arc::new(load(workspace));
         let columns = pipeline.graph.datasets.iter().map(|dataset| columns_of(&dataset.label)).collect();
         let verdict = |stage: Stage| Verdict {
@@ -153,7 +150,8 @@ impl Scene {
     }
 
     pub fn flow(&mut self, flow: &str, dataset: &str, status: State, rows: u64) {
-        let metrics = FlowMetrics { batches: rows.div_ceil(1_000), rows_in: rows, rows_out: rows, ..FlowMetrics::default() };
+        let metrics =
+            FlowMetrics { batches: rows.div_ceil(1_000), rows_in: rows, rows_out: rows, ..FlowMetrics::default() };
         self.happened(
             Level::Info,
             Some((flow, dataset)),
@@ -165,7 +163,12 @@ impl Scene {
     /// An update that this screen started, half way.
     pub fn run_half_way(&mut self) {
         self.tell(Answer::Started { request: UpdateRequest::default() });
-        self.happened(Level::Info, None, "update 1: refresh all", Details::CreateUpdate { request: UpdateRequest::default() });
+        self.happened(
+            Level::Info,
+            None,
+            "update 1: refresh all",
+            Details::CreateUpdate { request: UpdateRequest::default() },
+        );
         self.happened(Level::Info, None, "running flows", Details::UpdateProgress { state: State::Running });
         for (flow, dataset) in FLOWS {
             self.flow(flow, dataset, State::Queued, 0);
@@ -222,8 +225,7 @@ impl Scene {
 
     fn ended(&mut self, state: State) {
         self.happened(Level::Info, None, &format!("update 1 is {state}"), Details::UpdateProgress { state });
-        let report =
-            UpdateReport { number: 1, state, flows: Vec::new(), notices: Vec::new(), duration_ms: 2_004 };
+        let report = UpdateReport { number: 1, state, flows: Vec::new(), notices: Vec::new(), duration_ms: 2_004 };
         self.tell(Answer::Ended { request: UpdateRequest::default(), outcome: Ok(report) });
     }
 
@@ -239,7 +241,12 @@ impl Scene {
         let rows = (0..count).map(|n| {
             let name = ["Ana Souza", "Li Wei", "Noor Khan", "Jürgen Groß", "東京 太郎"][n % 5];
             let customer = if n % 7 == 3 { None } else { Some(name.to_string()) };
-            vec![Some((n + 1).to_string()), customer, Some(format!("{}.50", 10 + n * 3)), Some(format!("note {n}\nsecond line"))]
+            vec![
+                Some((n + 1).to_string()),
+                customer,
+                Some(format!("{}.50", 10 + n * 3)),
+                Some(format!("note {n}\nsecond line")),
+            ]
         });
         let rows = Rows {
             columns: vec![

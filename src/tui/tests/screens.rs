@@ -159,7 +159,8 @@ fn plan() -> PlanReport {
         backlog: vec![FlowBacklog { flow: "events".to_string(), files: 12, bytes: 18 << 20, versions: 0 }],
         notices: vec![Notice {
             code: "flow-edited",
-            message: "the query of flow `orders` changed: it holds for new input, rows already in `orders` stay".to_string(),
+            message: "the query of flow `orders` changed: it holds for new input, rows already in `orders` stay"
+                .to_string(),
             help: "to apply it to all rows: flowbench run --full-refresh orders".to_string(),
         }],
     }

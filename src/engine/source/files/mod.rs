@@ -39,7 +39,7 @@ mod scan;
 pub use counters::ScanCounters;
 pub use infer::{evolve, infer};
 pub use list::{FileEntry, Listing, list, list_new};
-pub use scan::table_provider;
+pub use scan::{table_provider, table_schema};
 pub use schema::{Role, SourceSchema};
 
 /// Rows of a batch, DataFusion's own measure.

@@ -52,12 +52,17 @@ pub fn table_provider(
     with_metadata: bool,
     counters: Arc<ScanCounters>,
 ) -> Arc<dyn TableProvider> {
+    let table_schema = table_schema(schema, with_metadata);
+    Arc::new(FilesTable { spec, schema: schema.clone(), table_schema, files, counters })
+}
+
+/// The columns of [`table_provider`].
+pub fn table_schema(schema: &SourceSchema, with_metadata: bool) -> SchemaRef {
     let mut fields: Vec<FieldRef> = schema.schema.fields().iter().map(nullable).collect();
     if with_metadata {
         fields.push(Arc::new(Field::new(METADATA, ArrowType::Struct(metadata_fields()), false)));
     }
-    let table_schema = Arc::new(Schema::new(fields));
-    Arc::new(FilesTable { spec, schema: schema.clone(), table_schema, files, counters })
+    Arc::new(Schema::new(fields))
 }
 
 fn metadata_fields() -> Fields {

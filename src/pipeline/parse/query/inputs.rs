@@ -211,10 +211,14 @@ impl Taker<'_> {
         let name = self.cursor.name("the name of a table or `read_files(…)`")?;
         let alias = self.cursor.str_of(self.cursor.tokens()[self.cursor.at - 1].range.clone()).to_string();
         let name = self.without_live(name, name_first);
+        let tokens = self.cursor.tokens();
+        let written = tokens[name_first].range.start..tokens[self.cursor.at - 1].range.end;
         if in_parentheses {
             self.cursor.expect_symbol(")")?;
         }
         self.push(first, InputSource::Table(name), true, Vec::new(), Some(alias));
+        let name_span = self.cursor.text.copied(written);
+        self.inputs.last_mut().expect("the stream was just pushed").input.name_span = name_span;
         self.stream_options(first)
     }
 
@@ -297,8 +301,8 @@ impl Taker<'_> {
         let range = self.cursor.tokens()[first].range.start..self.cursor.offset_behind();
         let span = self.cursor.span_of(range.clone());
         self.edits.push((range, name.clone()));
-        self.inputs
-            .push(TakenInput { input: Input { name, source, stream, options, span, uses_metadata: false }, alias });
+        let input = Input { name, source, stream, options, span, name_span: None, uses_metadata: false };
+        self.inputs.push(TakenInput { input, alias });
     }
 
     /// The last input reaches up to here.

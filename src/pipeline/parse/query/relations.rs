@@ -323,7 +323,9 @@ impl Walk<'_, '_> {
         });
         let i = same.unwrap_or_else(|| {
             let name = format!("__input_{}", self.inputs.len());
-            let input = Input { name, source, stream: false, options: Vec::new(), span, uses_metadata: false };
+            let name_span = self.sql.copied(range.clone());
+            let input =
+                Input { name, source, stream: false, options: Vec::new(), span, name_span, uses_metadata: false };
             self.inputs.push(TakenInput { input, alias: None });
             self.inputs.len() - 1
         });

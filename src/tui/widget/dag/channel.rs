@@ -6,13 +6,15 @@
 //! vertex, go to one vertex, or if each of its sources is linked to each of its targets:
 //!
 //! ```text
-//! a ─┬─▸ x    a ─╮     a ─┬┬─▸ x
-//!    ├─▸ y    b ─┼▸    b ─┤├─▸ y       (the second with ┤ and ─▸ on rows of their own)
-//!    ╰─▸ z    c ─╯     c ─╯╰─▸ z
+//! from one     to one       all to all     not all: `b` doesn't lead to `x`
+//! a ─┬─▸ x     a ─╮         a ─┬─┬─▸ x     a ───┬─▸ x
+//!    ├─▸ y     b ─┤         b ─┤ ├─▸ y     b ─┬─╰─▸ y
+//!    ╰─▸ z     c ─┴─▸ x     c ─╯ ╰─▸ z        ╰───▸ z
 //! ```
 //!
 //! Where a horizontal line meets a vertical one of another net it passes under it: `─│─`, also `─├─▸` and `─╰─▸` on
-//! the way to a common target. No cell has four arms; a net that would have one is two nets, side by side.
+//! the way to a common target, as in the last one. No cell has four arms; a net that would have one is two nets, side
+//! by side.
 //!
 //! On one row a line from the left and another one to the right must not lie on each other: the net of the first is
 //! left of the net of the second. Where such rules form a circle, a line takes a free row in between.
@@ -60,8 +62,6 @@ pub(super) struct Channel {
     pub lane_count: usize,
     /// For each link, where it touches lanes, from left to right.
     pub joints: HashMap<Link, Vec<Joint>>,
-    /// Rows after which a free row would have made a detour short.
-    pub wanted_rows: Vec<i32>,
 }
 
 /// The nets of a link from left to right, and the rows between them: one fewer. None if it is straight.
@@ -71,8 +71,9 @@ struct Way {
     rows: Vec<i32>,
 }
 
+/// A channel before its lanes are known.
 #[derive(Default)]
-struct Routing {
+pub(super) struct Routing {
     nets: Vec<Net>,
     ways: BTreeMap<Link, Way>,
     /// By row: nets that the line from the vertex on the left enters, and nets that lead to the vertex on the right.
@@ -84,18 +85,16 @@ struct Routing {
     used: BTreeSet<i32>,
     /// The vertex on the right of each row.
     target: HashMap<i32, usize>,
-    wanted_rows: Vec<i32>,
+    /// Rows after which a free row would have made a way round short.
+    pub wanted_rows: Vec<i32>,
 }
 
-pub(super) fn route(ends: &Ends) -> Channel {
+/// Joins links to nets, and finds ways round where lines would lie on each other.
+pub(super) fn route(ends: &Ends) -> Routing {
     let mut routing = Routing::default();
     routing.make_nets(ends);
     routing.detour();
-    let rules: Vec<(usize, usize)> =
-        routing.rules.iter().copied().chain(routing.row_rules().map(|rule| rule.nets)).collect();
-    let lanes = lanes::assign(&routing.nets, &rules);
-    let joints = routing.ways.keys().map(|link| (*link, routing.joints(*link, ends.row, &lanes))).collect();
-    Channel { lane_count: lanes.iter().max().map_or(0, |last| last + 1), joints, wanted_rows: routing.wanted_rows }
+    routing
 }
 
 /// On `row`, the first net takes in what comes from the left, and the second gives out what goes to the right.
@@ -105,6 +104,14 @@ struct RowRule {
 }
 
 impl Routing {
+    pub fn assign_lanes(&self, row: &[i32]) -> Channel {
+        let row_rules = self.row_rules().map(|rule| rule.nets);
+        let rules: Vec<(usize, usize)> = self.rules.iter().copied().chain(row_rules).collect();
+        let lanes = lanes::assign(&self.nets, &rules);
+        let joints = self.ways.keys().map(|link| (*link, self.joints(*link, row, &lanes))).collect();
+        Channel { lane_count: lanes.iter().max().map_or(0, |last| last + 1), joints }
+    }
+
     fn make_nets(&mut self, ends: &Ends) {
         let row = |vertex: usize| ends.row[vertex];
         let mut read: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
@@ -252,12 +259,16 @@ impl Routing {
     /// Returns the free row that makes the shortest way out of `net` to `row`.
     fn free_row(&mut self, net: usize, row: i32) -> i32 {
         let (first, last) = self.nets[net].span();
+        let is_free = |at: &i32| *at >= 0 && !self.used.contains(at);
+        let beside = (1..=(row - first).max(last - row))
+            .flat_map(|distance| [row - distance, row + distance])
+            .find(|at| (first..=last).contains(at) && is_free(at));
         let length = |at: i32| (at - row).abs() + 2 * (first - at).max(at - last).max(0);
-        let below_all = self.used.last().map_or(0, |bottom| bottom + 1);
-        let free = (first - 1..=last + 1)
-            .filter(|at| *at >= 0 && !self.used.contains(at))
-            .min_by_key(|at| (length(*at), *at))
-            .unwrap_or(below_all);
+        let free = beside
+            .into_iter()
+            .chain([first - 1, last + 1].into_iter().filter(is_free))
+            .min_by_key(|at| length(*at))
+            .unwrap_or_else(|| self.used.last().map_or(0, |bottom| bottom + 1));
         if (free - row).abs() > 1 {
             self.wanted_rows.push(if first < row { row - 1 } else { row });
         }

@@ -41,17 +41,15 @@ impl Glyphs {
             (UP | DOWN | ALONG, EdgeStyle::Solid) => "│",
             (UP | DOWN | ALONG, EdgeStyle::Dashed) => "┆",
             (UP | DOWN | ALONG, EdgeStyle::Dotted) => "┊",
-            _ => match arms & (UP | RIGHT | DOWN | LEFT) {
-                6 => "╭",
-                12 => "╮",
-                3 => "╰",
-                9 => "╯",
-                7 => "├",
-                13 => "┤",
-                14 => "┬",
-                11 => "┴",
-                _ => "┼",
-            },
+            _ if arms == RIGHT | DOWN => "╭",
+            _ if arms == LEFT | DOWN => "╮",
+            _ if arms == UP | RIGHT => "╰",
+            _ if arms == UP | LEFT => "╯",
+            _ if arms == ALONG | RIGHT => "├",
+            _ if arms == ALONG | LEFT => "┤",
+            _ if arms == ACROSS | DOWN => "┬",
+            _ if arms == ACROSS | UP => "┴",
+            _ => "┼",
         }
     }
 
@@ -70,7 +68,11 @@ impl Glyphs {
             (Glyphs::Ascii, StubKind::Skip) => (">", "(", ")"),
             (Glyphs::Ascii, _) => ("@", "(", ")"),
         };
-        match (side, label) {
+        let label = match self {
+            Glyphs::Unicode => label.to_string(),
+            Glyphs::Ascii => label.replace('…', "~"),
+        };
+        match (side, label.as_str()) {
             (_, "") => arrow.to_string(),
             (Side::Right, label) => format!("{arrow}{open}{label}{close}"),
             (Side::Left, label) => format!("{open}{label}{close}{arrow}"),

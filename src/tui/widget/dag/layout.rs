@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::channel::{self, Channel, Ends, Link};
+use super::channel::{self, Channel, Ends, Link, Routing};
 use super::keep::{self, Known};
 use super::layers::{self, Layers};
 use super::model::{Graph, Limits, Skips};
@@ -64,13 +64,14 @@ pub fn layout(graph: &Graph, previous: Option<&Layout>, limits: &Limits) -> Layo
         Some(previous) => keep::keep_rows(&layers, &sorted.keys, &previous.known, &mut row),
         None => rows_anew(&layers, &mut row),
     };
-    let mut channels = route_all(&layers, &columns, &row);
+    let mut routings = route_all(&layers, &columns, &row);
     for _ in 0..FREE_ROW_ROUNDS {
-        if previous.is_some() || !insert_rows(&channels, &mut row) {
+        if previous.is_some() || !insert_rows(&routings, &mut row) {
             break;
         }
-        channels = route_all(&layers, &columns, &row);
+        routings = route_all(&layers, &columns, &row);
     }
+    let channels = routings.iter().map(|routing| routing.assign_lanes(&row)).collect();
     let stubs = stub::stubs(graph, &sorted, &ranks, &layers);
     Drawing { graph, sorted, layers, row, columns, channels, stubs, limits }.finish()
 }
@@ -138,14 +139,14 @@ fn rows_anew(layers: &Layers, row: &mut [i32]) -> Vec<Vec<usize>> {
     columns
 }
 
-fn route_all(layers: &Layers, columns: &[Vec<usize>], row: &[i32]) -> Vec<Channel> {
-    let channels = columns.iter().take(columns.len().saturating_sub(1));
-    channels.map(|left| channel::route(&Ends { left, row, links: &layers.right })).collect()
+fn route_all(layers: &Layers, columns: &[Vec<usize>], row: &[i32]) -> Vec<Routing> {
+    let all_but_last = columns.iter().take(columns.len().saturating_sub(1));
+    all_but_last.map(|left| channel::route(&Ends { left, row, links: &layers.right })).collect()
 }
 
 /// Inserts the rows that channels want; returns whether there were any.
-fn insert_rows(channels: &[Channel], row: &mut [i32]) -> bool {
-    let mut after: Vec<i32> = channels.iter().flat_map(|channel| &channel.wanted_rows).copied().collect();
+fn insert_rows(routings: &[Routing], row: &mut [i32]) -> bool {
+    let mut after: Vec<i32> = routings.iter().flat_map(|routing| &routing.wanted_rows).copied().collect();
     after.sort_unstable();
     after.dedup();
     for row in row.iter_mut() {
@@ -348,5 +349,55 @@ impl Layout {
 
     fn nearest_of_row(&self, y: u32, column: usize) -> Option<usize> {
         self.row(y).iter().copied().min_by_key(|node| self.places[*node].column.abs_diff(column))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::cases::Case;
+    use super::*;
+
+    /// A layout, and its nodes by key.
+    fn laid_out(input: &str) -> (Layout, impl Fn(&str) -> usize) {
+        let case = Case::parse(input);
+        let layout = case.layout();
+        let node = move |key: &str| case.graph.nodes.iter().position(|node| node.key == key).expect("a node");
+        (layout, node)
+    }
+
+    #[test]
+    fn keys_follow_edges_and_remember_where_they_came_from() {
+        //      ╭─▸ b ────╮
+        // a ─┬─┴─▸ c ──┬─┴─▸ e
+        //    ╰───▸ d ──╯
+        let (layout, node) = laid_out("a -> b c d\nb c d -> e");
+        let [a, b, c, d, e] = ["a", "b", "c", "d", "e"].map(&node);
+        assert_eq!(layout.right(a, None), Some(c), "the nearest row");
+        assert_eq!(layout.right(a, Some(b)), Some(b), "the one we came from");
+        assert_eq!(layout.right(a, Some(e)), Some(c), "which is no target");
+        assert_eq!(layout.left(e, Some(d)), Some(d));
+        assert_eq!((layout.left(a, None), layout.right(e, None)), (None, None));
+        assert_eq!((layout.down(b), layout.down(c), layout.up(d)), (Some(c), Some(d), Some(c)));
+        assert_eq!((layout.up(b), layout.down(d)), (None, None));
+        assert_eq!((layout.down(a), layout.up(e)), (Some(d), Some(b)), "a column's end leads to the next row");
+        assert_eq!((layout.sources(e), layout.targets(a)), (&[b, c, d][..], &[b, c, d][..]));
+    }
+
+    #[test]
+    fn cells_are_asked_who_is_there() {
+        let (layout, node) = laid_out("node a alpha\na -> a\na -> b");
+        let (a, b) = (node("a"), node("b"));
+        assert_eq!(layout.size(), (13, 1), "alpha ↺ ──▸ b");
+        assert_eq!((layout.node_at(0, 0), layout.node_at(4, 0), layout.node_at(5, 0)), (Some(a), Some(a), None));
+        assert_eq!(layout.stub_at(6, 0).map(|stub| (stub.node, stub.kind)), Some((a, stub::StubKind::SelfEdge)));
+        assert_eq!(layout.node_at(layout.place(b).x, 0), Some(b));
+        assert_eq!((layout.node_at(0, 1), layout.row(1)), (None, &[][..]));
+    }
+
+    #[test]
+    fn column_has_the_hint_that_its_nodes_share() {
+        let (layout, _) = laid_out("column a 1\ncolumn b 1\ncolumn c 4\ncolumn d 5\na b -> c\na -> d\nx -> a");
+        let hints: Vec<Option<u16>> = layout.columns().iter().map(|column| column.hint).collect();
+        assert_eq!(hints, [None, Some(1), Some(4), Some(5)]);
     }
 }

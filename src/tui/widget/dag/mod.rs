@@ -1,10 +1,12 @@
 //! A graph drawn in cells, left to right: columns of nodes, one row a node, lines that can be followed.
 //!
 //! ```text
-//! ◇ orders ──╮       ╭─▸ ▤ by_day
-//!            ├─▸ ≋ clean ─┤
-//! ◇ old ─────╯       ╰─▸ ▤ by_city
+//!                                             ╭─▸ ▤ by_day
+//! ◇ events ──▸ ≋ events_raw ──▸ ≋ clean ────┬─┴─▸ ▤ by_city
+//!                               ◇ orders ─┬─╰───▸ ▤ revenue
+//!                               ◇ users ──╯
 //! ```
+//!
 //! The steps are files, in this order; each is deterministic and knows no clock:
 //!
 //! - `model`: nodes, edges, limits: the input.

@@ -8,6 +8,8 @@ use super::layers::Layers;
 const SWEEPS: usize = 10;
 /// Sweeps without a better order, after which there is no hope.
 const SWEEPS_IN_VAIN: usize = 4;
+/// Passes of swaps after a sweep.
+const SWAPS: usize = 8;
 
 /// Orders the vertices of one component; returns its columns, from the drawing's first, top to bottom.
 ///
@@ -25,7 +27,11 @@ pub(super) fn order(layers: &Layers, component: &[usize], position: &mut [usize]
             break;
         }
         sweep(layers, &mut columns, position, Sweep::of(round));
-        while swap_neighbours(layers, &mut columns, position) {}
+        for _ in 0..SWAPS {
+            if !swap_neighbours(layers, &mut columns, position) {
+                break;
+            }
+        }
         let crossings = crossings(layers, &columns, position);
         in_vain += 1;
         if crossings < best.0 {

@@ -1,7 +1,8 @@
 //! Which column each node stands in, and which edges go back.
 //!
 //! A node stands right of all it reads (longest path). A node that reads nothing stands just left of its first
-//! reader, so that its line is short. Edges that close a cycle are left out here; the drawing marks them.
+//! reader, so that its line is short, unless it has a hint: that is its layer. Edges that close a cycle are left out
+//! here; the drawing marks them.
 
 /// An edge as (from, to).
 pub(super) type Pair = (usize, usize);
@@ -36,7 +37,7 @@ pub(super) fn rank(edges: &[Pair], hints: &[Option<u16>]) -> Ranks {
             }
         }
     }
-    for node in (0..count).filter(|node| is_source[*node]) {
+    for node in (0..count).filter(|node| is_source[*node] && hints[*node].is_none()) {
         if let Some(first) = readers[node].iter().map(|reader| column[*reader]).min() {
             column[node] = first - 1;
         }

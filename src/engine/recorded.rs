@@ -1,0 +1,69 @@
+//! What state.db has on record of datasets, flows and their sources, read at once: an analysis asks for all of it.
+//!
+//! Not here: what an update decides from (`history`).
+
+use std::collections::HashMap;
+
+use pipeline::definition::DatasetKind;
+use pipeline::graph::{Dataset, Flow};
+
+use crate::error::Result;
+use crate::source::files::SourceSchema;
+use crate::state::{self, State};
+
+/// The records, by names in lower case.
+#[derive(Debug, Default)]
+pub(crate) struct Recorded {
+    kinds: HashMap<String, DatasetKind>,
+    flows: HashMap<(String, String), state::Flow>,
+    /// The schemas (JSON) of the checkpoints in force, by flow id and the source's key.
+    schemas: HashMap<(String, String), Option<String>>,
+}
+
+/// The schema that a flow's checkpoint reads a source with.
+pub(crate) enum StoredSchema {
+    Schema(SourceSchema),
+    /// The flow is done and had nothing to read; its source is not listed again.
+    DoneWithout,
+    Unknown,
+}
+
+impl Recorded {
+    /// Reads the records; nothing before the first update.
+    pub fn read(state: Option<&State>) -> Result<Recorded> {
+        let Some(state) = state else { return Ok(Recorded::default()) };
+        Ok(Recorded {
+            kinds: state.datasets()?.into_iter().map(|dataset| (dataset.dataset, dataset.kind)).collect(),
+            flows: state
+                .flows()?
+                .into_iter()
+                .map(|flow| ((flow.dataset.to_lowercase(), flow.name.to_lowercase()), flow))
+                .collect(),
+            schemas: state
+                .all_sources()?
+                .into_iter()
+                .map(|source| ((source.flow_id, source.source), source.schema))
+                .collect(),
+        })
+    }
+
+    /// What the dataset was when it was applied last.
+    pub fn kind(&self, dataset: &Dataset) -> Option<DatasetKind> {
+        self.kinds.get(&dataset.name.key()).copied()
+    }
+
+    /// The record of a flow.
+    pub fn flow(&self, target: &Dataset, flow: &Flow) -> Option<&state::Flow> {
+        self.flows.get(&(target.name.key(), flow.name.to_lowercase()))
+    }
+
+    /// The schema that a flow's checkpoint reads the source of this key with.
+    pub fn schema(&self, target: &Dataset, flow: &Flow, key: &str) -> Result<StoredSchema> {
+        let Some(record) = self.flow(target, flow) else { return Ok(StoredSchema::Unknown) };
+        Ok(match self.schemas.get(&(record.flow_id.clone(), key.to_string())) {
+            Some(Some(text)) => StoredSchema::Schema(SourceSchema::from_json(text)?),
+            _ if record.completion.is_some() => StoredSchema::DoneWithout,
+            _ => StoredSchema::Unknown,
+        })
+    }
+}
