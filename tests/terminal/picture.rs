@@ -26,20 +26,9 @@ const COLOURS: [&str; 16] = [
 
 #[test]
 fn the_picture_of_the_readme_is_the_screen() {
-    let example = Example::new("registration");
-    let terminal = open(&example.root, SIZE);
-    wait_valid(&terminal);
-    terminal.keys("r r");
-    terminal.wait_for("update 1 COMPLETED: 667 rows");
-    terminal.keys(".");
-    terminal.wait_for("row 1 of 667");
-    // The status with the rows of each flow comes last.
-    terminal.wait("all flows", |text| text.contains("✔ +194") && text.matches("✔").count() >= 7);
-    wait_valid(&terminal);
-    let drawn = terminal.look(|screen| {
-        let rows = (0..SIZE.1).map(|row| (0..SIZE.0).filter_map(|column| cell(screen, row, column)).collect::<Row>());
-        picture(&rows.map(without_times).collect::<Vec<Row>>())
-    });
+    // The files of a table are read in the order of their random names, so one of four is the first; the picture
+    // has the oldest rows.
+    let drawn = (0..100).find_map(|_| drawn()).expect("a preview that begins with the rows of 2022");
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/workbench.svg");
     if std::env::var("UPDATE").is_ok_and(|value| value == "1") {
         std::fs::write(&path, &drawn).unwrap();
@@ -47,6 +36,27 @@ fn the_picture_of_the_readme_is_the_screen() {
     let kept = std::fs::read_to_string(&path).unwrap_or_default();
     let differs = drawn.lines().zip(kept.lines().chain(std::iter::repeat(""))).find(|(drawn, kept)| drawn != kept);
     assert!(drawn == kept, "docs/workbench.svg is not what the screen looks like; UPDATE=1 draws it anew: {differs:?}");
+}
+
+/// Runs the update in a new copy and draws the screen, if its preview begins with the rows of 2022.
+fn drawn() -> Option<String> {
+    let example = Example::new("registration");
+    let terminal = open(&example.root, SIZE);
+    wait_valid(&terminal);
+    terminal.keys("r r");
+    terminal.wait_for("update 1 COMPLETED: 667 rows");
+    terminal.keys(".");
+    terminal.wait_for("row 1 of 667");
+    if !terminal.text().contains("r20220104-001") {
+        return None;
+    }
+    // The status with the rows of each flow comes last.
+    terminal.wait("all flows", |text| text.contains("✔ +194") && text.matches('✔').count() >= 7);
+    wait_valid(&terminal);
+    Some(terminal.look(|screen| {
+        let row = |row| (0..SIZE.0).filter_map(|column| cell(screen, row, column)).collect::<Row>();
+        picture(&(0..SIZE.1).map(row).map(without_times).collect::<Vec<Row>>())
+    }))
 }
 
 /// A character and how it looks.
