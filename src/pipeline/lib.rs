@@ -22,6 +22,7 @@ pub mod parse;
 pub mod graph;
 pub mod validate;
 pub mod load;
+pub mod fix;
 pub mod change;
 pub mod command;
 pub mod event;
