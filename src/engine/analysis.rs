@@ -284,7 +284,7 @@ impl<'a> Work<'a> {
         let mut is_known = true;
         for source in flow_sources(graph, reading) {
             match self.schema(source.input, &source.key, flow).await? {
-                Some(schema) => drop(schemas.insert(source.input.span, schema)),
+                Some(schema) => drop(schemas.insert(source.input.id, schema)),
                 None => {
                     is_known = false;
                     if !matches!(source.input.source, Source::Files(_)) {
@@ -303,7 +303,7 @@ impl<'a> Work<'a> {
                         self.unresolved.insert(target);
                     }
                 }
-                _ => is_known &= schemas.contains_key(&input.span),
+                _ => is_known &= schemas.contains_key(&input.id),
             }
         }
         Ok(is_known.then_some(schemas))

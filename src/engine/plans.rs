@@ -20,8 +20,7 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::prelude::SessionContext;
 use futures::future::BoxFuture;
 use pipeline::diagnostic::Diagnostic;
-use pipeline::graph::{Dataset, DatasetId, FlowId, Graph, Reading, Source};
-use pipeline::text::Span;
+use pipeline::graph::{Dataset, DatasetId, FlowId, Graph, InputId, Reading, Source};
 
 use crate::content_key::{ContentHasher, ContentKey};
 use crate::engine::Engine;
@@ -34,8 +33,8 @@ use crate::stream_rules;
 /// Analyses for which a plan that nobody asks for is kept: going back and forth in an editor costs nothing.
 const ROUNDS_KEPT: u64 = 16;
 
-/// The columns behind each input of a query that is not a view, by the input's place.
-pub(crate) type InputSchemas = HashMap<Span, SchemaRef>;
+/// The columns behind each input of a query, and of the views it reads, that is not a view itself.
+pub(crate) type InputSchemas = HashMap<InputId, SchemaRef>;
 
 /// A query to plan, by whose it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -243,7 +242,7 @@ impl Planner {
                     self.key(view, schemas).hash(&mut hasher);
                     dataset.definition.columns.iter().for_each(|column| column.name.value.hash(&mut hasher));
                 }
-                None => schemas.get(&input.span).hash(&mut hasher),
+                None => schemas.get(&input.id).hash(&mut hasher),
             }
         }
         hasher.key()
@@ -271,7 +270,7 @@ impl Planner {
                         views.push((i, planned));
                         named.map(|plan| Arc::new(ViewTable::new(plan, None)) as Arc<dyn TableProvider>)
                     }
-                    None => schemas.get(&input.span).map(|schema| match input.is_stream {
+                    None => schemas.get(&input.id).map(|schema| match input.is_stream {
                         true => Arc::new(StreamBatch(empty(schema.clone()))) as Arc<dyn TableProvider>,
                         false => empty(schema.clone()),
                     }),
