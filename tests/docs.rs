@@ -37,7 +37,7 @@ fn shell_lines(text: &str) -> Vec<String> {
 }
 
 /// Splits a command at blanks; double quotes hold words together.
-fn words(line: &str) -> Vec<String> {
+pub fn words(line: &str) -> Vec<String> {
     let (mut words, mut word, mut is_quoted) = (Vec::new(), String::new(), false);
     for c in line.chars() {
         match c {

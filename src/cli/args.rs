@@ -106,18 +106,27 @@ Examples:
         visible_alias = "dry-run",
         after_help = "\
 Prints every problem of every file with its place, why it is one and how to mend it. Exit code 3 if
-there is an error.
+there is an error. What follows from an error is no error of its own: the cause says what it blocks.
 
 Examples:
   flowbench validate --watch         checks again at every save, until Ctrl-C
-  flowbench validate --format json   for editors and CI"
+  flowbench validate --diff          shows the edits that would mend what a machine can mend
+  flowbench validate --fix           applies them, and says what is left
+  flowbench validate --format json   for editors: docs/validate-json.md
+  flowbench validate --format github annotations of a GitHub workflow"
     )]
     Validate {
         #[command(flatten)]
         folder: Folder,
-        /// Checks again at every save
+        /// Checks again at every save, and says what is new, what is fixed and how long it took
         #[arg(long)]
         watch: bool,
+        /// Applies the edits that the problems offer (names, STREAM, modern forms) and shows the diff
+        #[arg(long, conflicts_with_all = ["watch", "diff"])]
+        fix: bool,
+        /// Shows the diff that --fix would apply; changes nothing
+        #[arg(long, conflicts_with = "watch")]
+        diff: bool,
         #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
         format: ReportFormat,
     },
@@ -375,6 +384,9 @@ pub enum ReportFormat {
     Text,
     /// One JSON object on stdout, the same as --json
     Json,
+    /// Annotations of a GitHub workflow, on stdout
+    #[value(name = "github")]
+    GitHub,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -478,6 +490,9 @@ mod tests {
             ("status x", true),
             ("status x -C x", true),
             ("dry-run --watch", true),
+            ("validate --fix --format github", true),
+            ("validate --fix --watch", false),
+            ("validate --fix --diff", false),
             ("validate --format json --set year=2024 --set a=b=c", true),
             ("run --set year", false),
             ("run --full-refresh-all --yes --json", true),

@@ -113,7 +113,14 @@ fn unknown_command(word: &str) -> Trouble {
 fn carry_out(context: &Context, command: Command) -> Result<Exit, Trouble> {
     match command {
         Command::Init { folder, sample } => init::run(context, &folder, sample.as_deref()),
-        Command::Validate { watch, format, .. } => validate::run(context, watch, format),
+        Command::Validate { watch, fix, diff, format, .. } => {
+            let mending = match (fix, diff) {
+                (true, _) => validate::Mending::Done,
+                (false, true) => validate::Mending::Shown,
+                (false, false) => validate::Mending::Nothing,
+            };
+            validate::run(context, watch, mending, format)
+        }
         Command::Run { selection, dry_run, plan, yes, .. } => run::run(context, &selection, dry_run, plan, yes),
         Command::Reset { flows, plan, yes } => state::reset(context, &flows, plan, yes),
         Command::RenameFlow { old, new } => state::rename_flow(context, &old, &new),

@@ -2,6 +2,7 @@
 
 use engine::{Engine, Stop};
 use pipeline::command::UpdateRequest;
+use pipeline::diagnostic::Diagnostic;
 use pipeline::event::{Event, State};
 use pipeline::plan::Notice;
 use pipeline::report::UpdateReport;
@@ -82,12 +83,10 @@ async fn show_plan(
         return validate::verdict(context, engine, &analysis.diagnostics, context.global.json);
     }
     let terminal = &context.terminal;
-    print::say(print::diagnostics::render(
-        &engine.workspace().files,
-        &analysis.diagnostics,
-        terminal.err,
-        terminal.err_width,
-    ));
+    // What the plan says too is said once.
+    let is_notice = |found: &Diagnostic| plan.notices.iter().any(|notice| notice.code == found.code);
+    let found: Vec<Diagnostic> = analysis.diagnostics.into_iter().filter(|found| !is_notice(found)).collect();
+    print::say(print::diagnostics::render(&engine.workspace().files, &found, terminal.err, terminal.err_width));
     context.answer(Exit::Ok, &json!(plan), || print::plan::plan(&plan, terminal.out, terminal.out_width))
 }
 

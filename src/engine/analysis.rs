@@ -18,16 +18,19 @@ use crate::columns::{Columns, Misfit, grow, output_fields};
 use crate::data_type::{position, schema_from_arrow};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
+use crate::lint;
 use crate::plans::{InputSchemas, Planned, ReadingId};
 use crate::recorded::{Recorded, StoredSchema};
 use crate::source::files::table_schema;
 use crate::source::flow_sources::flow_sources;
 use crate::source::remembered::{Sources, external_schema};
-use crate::state::State;
 use crate::stream_rules;
 
 /// The code of a source whose files can't be read.
 pub(crate) const SOURCE_UNREADABLE: &str = "source-unreadable";
+
+/// What the parser says of a query that the planner would stumble over too.
+const REFUSED: [&str; 3] = ["not-supported-yet", "relation-as-value", "unknown-table-function"];
 
 /// What the analysis found.
 #[derive(Debug, Default)]
@@ -54,31 +57,45 @@ impl Engine {
     /// # Errors
     /// Disk and state; what is wrong with the files is in [`Analysis::diagnostics`].
     pub async fn analyse(&self) -> Result<Analysis> {
-        let state = self.state_for_reading()?;
+        let facts = self.facts()?;
+        let sources = self.sources();
         self.plans().next_round();
-        self.analyse_with(state.as_ref(), &self.sources(), &BTreeSet::new(), true).await
+        let mut analysis = self.analyse_with(&facts.recorded, &sources, &BTreeSet::new(), true).await?;
+        analysis.diagnostics.extend(lint::lints(self, &facts.history, &sources));
+        diagnostic::sort(&mut analysis.diagnostics);
+        Ok(analysis)
     }
 
     /// Lists and infers the sources of the workspace anew. True if anything changed, so that another
-    /// [`Engine::analyse`] may say something else.
+    /// [`Engine::analyse`] may say something else. For the background: it takes as long as the sources' disks take.
     ///
     /// # Errors
     /// state.db can't be read. What is wrong with a source is said by the analysis.
     pub async fn recheck_sources(&self) -> Result<bool> {
-        let state = self.state_for_reading()?;
-        let before = self.sources();
-        let now = Sources::new(self.root());
-        self.analyse_with(state.as_ref(), &now, &BTreeSet::new(), true).await?;
+        let facts = self.facts()?;
+        let (before, now) = (self.sources(), Sources::new(self.root()));
+        self.analyse_with(&facts.recorded, &now, &BTreeSet::new(), true).await?;
+        lint::look(self, self.state_for_reading()?.as_ref(), &facts.history, &now).await?;
         let is_same = before.is_same(&now);
         self.remember_sources(now);
         Ok(!is_same)
+    }
+
+    /// Lists what the warnings of an analysis ask for and no analysis has needed: sources whose columns are on record.
+    /// True if there was any, so that another [`Engine::analyse`] may say more.
+    ///
+    /// # Errors
+    /// state.db can't be read.
+    pub async fn list_sources(&self) -> Result<bool> {
+        let (state, facts) = (self.state_for_reading()?, self.facts()?);
+        lint::look(self, state.as_ref(), &facts.history, &self.sources()).await
     }
 
     /// Analyses with `sources` as they are known. What is in `anew` is checked as if nothing of it were stored.
     /// `views`: views are planned on their own too.
     pub(crate) async fn analyse_with(
         &self,
-        state: Option<&State>,
+        recorded: &Recorded,
         sources: &Sources,
         anew: &BTreeSet<DatasetId>,
         views: bool,
@@ -86,7 +103,7 @@ impl Engine {
         let graph = self.graph();
         let mut work = Work {
             engine: self,
-            recorded: Recorded::read(state)?,
+            recorded,
             sources,
             anew,
             externals: HashMap::new(),
@@ -109,13 +126,14 @@ impl Engine {
         let Work { mut analysis, unresolved, .. } = work;
         diagnostic::sort(&mut analysis.diagnostics);
         fold_consequences(graph, &unresolved, &mut analysis.diagnostics);
+        diagnostic::keep_quotes(&self.workspace().files, &mut analysis.diagnostics);
         Ok(analysis)
     }
 }
 
 struct Work<'a> {
     engine: &'a Engine,
-    recorded: Recorded,
+    recorded: &'a Recorded,
     sources: &'a Sources,
     anew: &'a BTreeSet<DatasetId>,
     externals: HashMap<usize, Option<SchemaRef>>,
@@ -254,7 +272,7 @@ impl<'a> Work<'a> {
         // What was refused by name would only be refused again, in the planner's words.
         let span = reading.query.span;
         let is_within = |place: Span| place.file == span.file && (span.start..span.end).contains(&place.start);
-        let mut refused = self.engine.diagnostics().iter().filter(|found| found.code == "not-supported-yet");
+        let mut refused = self.engine.diagnostics().iter().filter(|found| REFUSED.contains(&found.code));
         if refused.any(|found| found.is_error() && found.span.is_some_and(is_within)) {
             return Ok(None);
         }
@@ -266,7 +284,7 @@ impl<'a> Work<'a> {
         let mut is_known = true;
         for source in flow_sources(graph, reading) {
             match self.schema(source.input, &source.key, flow).await? {
-                Some(schema) => drop(schemas.insert(source.input.span, schema)),
+                Some(schema) => drop(schemas.insert(source.input.id, schema)),
                 None => {
                     is_known = false;
                     if !matches!(source.input.source, Source::Files(_)) {
@@ -285,7 +303,7 @@ impl<'a> Work<'a> {
                         self.unresolved.insert(target);
                     }
                 }
-                _ => is_known &= schemas.contains_key(&input.span),
+                _ => is_known &= schemas.contains_key(&input.id),
             }
         }
         Ok(is_known.then_some(schemas))

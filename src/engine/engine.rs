@@ -21,6 +21,7 @@ use crate::error::{Error, Result};
 use crate::functions::{self, FunctionKind};
 use crate::open::{absolute, open_workspace};
 use crate::plans::Plans;
+use crate::recorded::{Facts, KnownFacts};
 use crate::session::{SessionOptions, session};
 use crate::source::remembered::Sources;
 use crate::state::{Access, State};
@@ -42,6 +43,7 @@ struct Inner {
     session: OnceLock<(SessionOptions, SessionContext)>,
     tables: Tables,
     plans: Plans,
+    facts: KnownFacts,
     /// Replaced as a whole when sources are looked at again.
     sources: Arc<Mutex<Sources>>,
 }
@@ -66,6 +68,7 @@ impl Engine {
             session: OnceLock::new(),
             tables: Tables::default(),
             plans: Plans::default(),
+            facts: KnownFacts::default(),
             sources,
         };
         Ok(Engine { inner: Arc::new(inner) })
@@ -77,8 +80,12 @@ impl Engine {
     /// # Errors
     /// As [`Engine::open`].
     pub fn reload(&self) -> Result<Engine> {
+        Ok(self.with_workspace(open_workspace(&self.inner.root, &self.inner.overrides)?))
+    }
+
+    /// As [`Engine::reload`] with these texts instead of those on disk.
+    pub(crate) fn with_workspace(&self, workspace: Workspace) -> Engine {
         let before = &self.inner;
-        let workspace = open_workspace(&before.root, &before.overrides)?;
         let (pipeline, parsed) = load_again(workspace, &before.parsed);
         let inner = Inner {
             root: before.root.clone(),
@@ -89,6 +96,7 @@ impl Engine {
             session: OnceLock::new(),
             tables: before.tables.clone(),
             plans: before.plans.clone(),
+            facts: before.facts.clone(),
             sources: before.sources.clone(),
         };
         let engine = Engine { inner: Arc::new(inner) };
@@ -98,7 +106,7 @@ impl Engine {
             // Nobody else has seen the new engine yet.
             let _ = engine.inner.session.set((options.clone(), session.clone()));
         }
-        Ok(engine)
+        engine
     }
 
     /// The workspace folder, absolute.
@@ -217,6 +225,11 @@ impl Engine {
     /// Queries planned for their columns.
     pub(crate) fn plans(&self) -> &Plans {
         &self.inner.plans
+    }
+
+    /// What state.db has on record.
+    pub(crate) fn facts(&self) -> Result<Arc<Facts>> {
+        self.inner.facts.get(self.storage(), self.state_for_reading()?.as_ref())
     }
 
     /// What is known of the sources; a view of this moment, which later looks add to.

@@ -10,6 +10,7 @@ use pipeline::read_files::ReadFiles;
 use pipeline::text::{FileId, Span};
 use tokio::sync::OnceCell;
 
+use crate::content_key::{ContentKey, content_key};
 use crate::error::{Error, Result};
 use crate::source::files::{self, FileEntry, SourceSchema};
 
@@ -21,7 +22,7 @@ pub(crate) struct Listings {
     schemas: Cells<Option<SourceSchema>>,
 }
 
-type Cells<T> = Mutex<HashMap<String, Arc<OnceCell<T>>>>;
+type Cells<T> = Mutex<HashMap<ContentKey, Arc<OnceCell<T>>>>;
 
 /// One source's files.
 #[derive(Debug, Clone)]
@@ -29,6 +30,8 @@ pub(crate) struct Listed {
     pub files: Arc<[FileEntry]>,
     /// The folder before the first glob doesn't exist.
     pub is_missing: bool,
+    /// Files that options of the source kept out.
+    pub filtered: usize,
     pub duration_ms: u64,
 }
 
@@ -47,10 +50,16 @@ impl Listings {
                 let started = Instant::now();
                 let listing = blocking(move || files::list(&spec, &root)).await?;
                 let duration_ms = started.elapsed().as_millis() as u64;
-                Ok::<_, Error>(Listed { files: listing.files.into(), is_missing: listing.is_missing, duration_ms })
+                let (is_missing, filtered) = (listing.is_missing, listing.filtered);
+                Ok::<_, Error>(Listed { files: listing.files.into(), is_missing, filtered, duration_ms })
             })
             .await?;
         Ok(listed.clone())
+    }
+
+    /// The files of a source, if it was listed.
+    pub fn listed(&self, spec: &ReadFiles) -> Option<Listed> {
+        cell(&self.listed, spec).get().cloned()
     }
 
     /// True if both list the same files of the sources that both have listed.
@@ -80,10 +89,10 @@ impl Listings {
 }
 
 /// What makes two reads of files the same source.
-pub(crate) fn source_key(spec: &ReadFiles) -> String {
+pub(crate) fn source_key(spec: &ReadFiles) -> ContentKey {
     // Where the path was written doesn't matter for what it means.
     let nowhere = Span { file: FileId(0), start: 0, end: 0 };
-    format!("{:?}", ReadFiles { path_span: nowhere, ..spec.clone() })
+    content_key(&ReadFiles { path_span: nowhere, ..spec.clone() })
 }
 
 fn cell<T>(cells: &Cells<T>, spec: &ReadFiles) -> Arc<OnceCell<T>> {

@@ -14,8 +14,8 @@ use crate::state::State;
 /// Pairs that are named; in a table with hundreds of flows over one folder more would say nothing new.
 const NOTICES_MAX: usize = 10;
 
-/// A warning for each pair of flows into one table whose file sources share files. A flow with a filter is
-/// taken to keep out what the other one reads.
+/// A warning for each pair of flows into one table whose file sources share files. A filter is taken to keep out what
+/// the other one reads, unless both have the same.
 pub(crate) async fn overlaps(
     graph: &Graph,
     root: &Path,
@@ -26,7 +26,7 @@ pub(crate) async fn overlaps(
     let mut read: Vec<(FlowId, HashSet<String>)> = Vec::new();
     for (id, action) in plan.flows.iter().copied() {
         let flow = graph.flow(id);
-        if flow.kind == FlowKind::Complete || has_filter(flow) || action == FlowAction::Excluded {
+        if flow.kind == FlowKind::Complete || action == FlowAction::Excluded {
             continue;
         }
         let mut paths = HashSet::new();
@@ -53,7 +53,7 @@ pub(crate) async fn overlaps(
             if !is_worth_saying(actions, [a, b]) {
                 continue;
             }
-            if a.target != b.target {
+            if a.target != b.target || filter(a) != filter(b) {
                 continue;
             }
             let shared = paths.intersection(others).count();
@@ -89,7 +89,7 @@ fn action_of(plan: &UpdatePlan, id: FlowId) -> FlowAction {
 }
 
 /// The files that a flow has read, by the ledger.
-fn read_by(graph: &Graph, root: &Path, flow: &Flow, state: &State) -> Result<HashSet<String>> {
+pub(crate) fn read_by(graph: &Graph, root: &Path, flow: &Flow, state: &State) -> Result<HashSet<String>> {
     let mut paths = HashSet::new();
     if let Some(record) = state.flow(&graph.dataset(flow.target).name.key(), &flow.name)? {
         for source in state.sources(&record.flow_id, record.generation)? {
@@ -99,6 +99,11 @@ fn read_by(graph: &Graph, root: &Path, flow: &Flow, state: &State) -> Result<Has
     Ok(paths)
 }
 
-fn has_filter(flow: &Flow) -> bool {
-    flow.reading.query.fingerprint_text.to_lowercase().split_whitespace().any(|word| word == "where")
+/// What stands behind the first WHERE of a flow's query.
+pub(crate) fn filter(flow: &Flow) -> Option<&str> {
+    let query = &flow.reading.query.fingerprint_text;
+    query.match_indices(' ').find_map(|(at, _)| {
+        let rest = &query[at + 1..];
+        rest.get(..6).filter(|word| word.eq_ignore_ascii_case("where ")).map(|_| &rest[6..])
+    })
 }

@@ -9,7 +9,7 @@
 //! Not here: which columns a source has (`source::remembered`) and what follows from the result (`analysis`).
 
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow::datatypes::SchemaRef;
@@ -20,21 +20,21 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::prelude::SessionContext;
 use futures::future::BoxFuture;
 use pipeline::diagnostic::Diagnostic;
-use pipeline::graph::{Dataset, DatasetId, FlowId, Graph, Reading, Source};
-use pipeline::text::Span;
+use pipeline::graph::{Dataset, DatasetId, FlowId, Graph, InputId, Reading, Source};
 
+use crate::content_key::{ContentHasher, ContentKey};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::micro_batch::query_error;
 use crate::reading::{StreamBatch, diagnostic, empty, name_columns};
-use crate::session::{self, PlanError};
+use crate::session::{self, PlanError, PlanningSession};
 use crate::stream_rules;
 
 /// Analyses for which a plan that nobody asks for is kept: going back and forth in an editor costs nothing.
 const ROUNDS_KEPT: u64 = 16;
 
-/// The columns behind each input of a query that is not a view, by the input's place.
-pub(crate) type InputSchemas = HashMap<Span, SchemaRef>;
+/// The columns behind each input of a query, and of the views it reads, that is not a view itself.
+pub(crate) type InputSchemas = HashMap<InputId, SchemaRef>;
 
 /// A query to plan, by whose it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,7 +111,7 @@ pub(crate) struct Plans {
 struct Known {
     round: u64,
     /// With the round in which it was asked for last.
-    plans: HashMap<Key, (Arc<Planned>, u64)>,
+    plans: HashMap<ContentKey, (Arc<Planned>, u64)>,
     /// The query engine that plans, and its time zone.
     session: Option<(String, SessionContext)>,
     /// By time zone and SQL.
@@ -141,9 +141,10 @@ impl Plans {
             .map(|core| {
                 let (planner, missing) = (planner.clone(), missing.clone());
                 tokio::spawn(async move {
+                    let session = PlanningSession::new(&planner.session);
                     let mut found = Vec::new();
                     for (i, id, schemas) in missing.iter().skip(core).step_by(cores) {
-                        found.push((*i, planner.plan(id.reading(planner.engine.graph()), schemas).await));
+                        found.push((*i, planner.plan(&session, id.reading(planner.engine.graph()), schemas).await));
                     }
                     found
                 })
@@ -201,7 +202,7 @@ impl Plans {
         Ok(session)
     }
 
-    fn get(&self, key: Key) -> Option<Arc<Planned>> {
+    fn get(&self, key: ContentKey) -> Option<Arc<Planned>> {
         let mut known = self.lock();
         let round = known.round;
         let (planned, asked) = known.plans.get_mut(&key)?;
@@ -209,7 +210,7 @@ impl Plans {
         Some(planned.clone())
     }
 
-    fn insert(&self, key: Key, planned: Arc<Planned>) -> Arc<Planned> {
+    fn insert(&self, key: ContentKey, planned: Arc<Planned>) -> Arc<Planned> {
         let mut known = self.lock();
         let round = known.round;
         known.plans.insert(key, (planned.clone(), round));
@@ -218,35 +219,6 @@ impl Plans {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// 128 bits of everything that a plan depends on.
-type Key = (u64, u64);
-
-/// Feeds two hashers that start differently.
-struct KeyHasher(DefaultHasher, DefaultHasher);
-
-impl KeyHasher {
-    fn new() -> KeyHasher {
-        let mut second = DefaultHasher::new();
-        second.write_u8(1);
-        KeyHasher(DefaultHasher::new(), second)
-    }
-
-    fn key(&self) -> Key {
-        (self.0.finish(), self.1.finish())
-    }
-}
-
-impl Hasher for KeyHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        self.0.write(bytes);
-        self.1.write(bytes);
-    }
-
-    fn finish(&self) -> u64 {
-        self.0.finish()
     }
 }
 
@@ -259,8 +231,8 @@ struct Planner {
 }
 
 impl Planner {
-    fn key(&self, reading: &Reading, schemas: &InputSchemas) -> Key {
-        let mut hasher = KeyHasher::new();
+    fn key(&self, reading: &Reading, schemas: &InputSchemas) -> ContentKey {
+        let mut hasher = ContentHasher::new();
         self.time_zone.hash(&mut hasher);
         reading.query.sql.as_str().hash(&mut hasher);
         for (i, input) in reading.inputs.iter().enumerate() {
@@ -270,14 +242,19 @@ impl Planner {
                     self.key(view, schemas).hash(&mut hasher);
                     dataset.definition.columns.iter().for_each(|column| column.name.value.hash(&mut hasher));
                 }
-                None => schemas.get(&input.span).hash(&mut hasher),
+                None => schemas.get(&input.id).hash(&mut hasher),
             }
         }
         hasher.key()
     }
 
     /// Plans a query and the views it reads.
-    fn plan<'a>(&'a self, reading: &'a Reading, schemas: &'a InputSchemas) -> BoxFuture<'a, Arc<Planned>> {
+    fn plan<'a>(
+        &'a self,
+        session: &'a PlanningSession,
+        reading: &'a Reading,
+        schemas: &'a InputSchemas,
+    ) -> BoxFuture<'a, Arc<Planned>> {
         Box::pin(async move {
             let key = self.key(reading, schemas);
             if let Some(known) = self.plans.get(key) {
@@ -287,13 +264,13 @@ impl Planner {
             for (i, input) in reading.inputs.iter().enumerate() {
                 let provider = match view_behind(self.engine.graph(), reading, i) {
                     Some((dataset, view)) => {
-                        let planned = self.plan(view, schemas).await;
+                        let planned = self.plan(session, view, schemas).await;
                         let named = planned.query.as_ref().ok().map(|query| query.plan.clone());
                         let named = named.and_then(|plan| name_columns(dataset, view, plan).ok());
                         views.push((i, planned));
                         named.map(|plan| Arc::new(ViewTable::new(plan, None)) as Arc<dyn TableProvider>)
                     }
-                    None => schemas.get(&input.span).map(|schema| match input.is_stream {
+                    None => schemas.get(&input.id).map(|schema| match input.is_stream {
                         true => Arc::new(StreamBatch(empty(schema.clone()))) as Arc<dyn TableProvider>,
                         false => empty(schema.clone()),
                     }),
@@ -304,7 +281,7 @@ impl Planner {
                 }
             }
             let query = match is_sound {
-                true => session::plan(&self.session, reading.query.sql.as_str(), inputs).await.map(|plan| {
+                true => session.plan(reading.query.sql.as_str(), inputs).await.map(|plan| {
                     let schema = Arc::new(plan.schema().as_arrow().clone());
                     PlannedQuery { schema, stateful: stream_rules::find(&plan), plan }
                 }),

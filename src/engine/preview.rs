@@ -243,11 +243,11 @@ impl Engine {
                 }
                 Source::Unresolved => continue,
             };
-            providers.insert(input.span, provider);
+            providers.insert(input.id, provider);
         }
         let session = self.session()?;
         let provide = |input: &ResolvedInput| {
-            providers.get(&input.span).cloned().unwrap_or_else(|| empty(Arc::new(arrow::datatypes::Schema::empty())))
+            providers.get(&input.id).cloned().unwrap_or_else(|| empty(Arc::new(arrow::datatypes::Schema::empty())))
         };
         let plan = match view {
             Some(dataset) => plan_view(&session, graph, dataset, reading, &provide).await,

@@ -3,11 +3,16 @@
 //! Not here: what an update decides from (`history`).
 
 use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
 
 use pipeline::definition::DatasetKind;
 use pipeline::graph::{Dataset, Flow};
+use pipeline::plan::History;
 
 use crate::error::Result;
+use crate::history::history;
 use crate::source::files::SourceSchema;
 use crate::state::{self, State};
 
@@ -18,6 +23,43 @@ pub(crate) struct Recorded {
     flows: HashMap<(String, String), state::Flow>,
     /// The schemas (JSON) of the checkpoints in force, by flow id and the source's key.
     schemas: HashMap<(String, String), Option<String>>,
+}
+
+/// The records with the history of the flows.
+#[derive(Debug, Default)]
+pub(crate) struct Facts {
+    pub recorded: Recorded,
+    pub history: History,
+}
+
+/// The facts as of the last change of state.db. Clones share them.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct KnownFacts {
+    known: Arc<Mutex<Option<(PathBuf, Stamp, Arc<Facts>)>>>,
+}
+
+/// Times and sizes of state.db and of its journal: one of them changes with each commit.
+type Stamp = [Option<(SystemTime, u64)>; 2];
+
+impl KnownFacts {
+    /// Reads the facts if state.db has changed since.
+    pub fn get(&self, storage: &Path, state: Option<&State>) -> Result<Arc<Facts>> {
+        let Some(state) = state else { return Ok(Arc::default()) };
+        let stamp_of = |name: &str| {
+            let metadata = std::fs::metadata(storage.join(name)).ok()?;
+            Some((metadata.modified().ok()?, metadata.len()))
+        };
+        let stamp = [stamp_of("state.db"), stamp_of("state.db-wal")];
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*known {
+            Some((folder, before, facts)) if folder == storage && *before == stamp => Ok(facts.clone()),
+            _ => {
+                let facts = Arc::new(Facts { recorded: Recorded::read(Some(state))?, history: history(state)? });
+                *known = Some((storage.to_path_buf(), stamp, facts.clone()));
+                Ok(facts)
+            }
+        }
+    }
 }
 
 /// The schema that a flow's checkpoint reads a source with.

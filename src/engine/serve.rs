@@ -19,6 +19,7 @@ use tokio::task::{AbortHandle, JoinHandle};
 use crate::cursor::RowCursor;
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::fix::FixedFile;
 use crate::lock::WriterLock;
 use crate::open::definition_paths;
 use crate::state::state_stamp;
@@ -180,6 +181,8 @@ enum Done {
     },
     /// State or tables were changed by a command.
     Changed,
+    /// The sources are not what the last verdict was made from.
+    Sources,
 }
 
 impl<A: Answers> Serving<A> {
@@ -223,14 +226,13 @@ impl<A: Answers> Serving<A> {
         self.answers.tell(Answer::Verdict(verdict.clone()));
         self.engine = Some(engine.clone());
         self.want_status();
-        // The first time nothing was known before.
-        let looks_again = self.revision > 1;
-        self.analyse(engine, verdict, since, looks_again);
+        self.analyse(engine, verdict, since, true);
     }
 
     /// Analyses in the background; a newer revision ends it.
-    fn analyse(&mut self, engine: Engine, verdict: Verdict, since: Instant, looks_again: bool) {
+    fn analyse(&mut self, engine: Engine, verdict: Verdict, since: Instant, looks: bool) {
         let (answers, done) = (self.answers.clone(), self.done.clone());
+        let is_first = verdict.revision == 1;
         let task = tokio::spawn(async move {
             match engine.analyse().await {
                 Ok(analysis) => {
@@ -248,10 +250,19 @@ impl<A: Answers> Serving<A> {
                     return;
                 }
             }
-            // The verdict came from what was known of the sources; now they are looked at again, once.
-            if looks_again && engine.recheck_sources().await.unwrap_or(false) {
+            if !looks {
+                return;
+            }
+            // The verdict came from what was known of the sources. Now they are looked at again, and listed where a
+            // warning needs it; the next verdict has that too.
+            let is_other = match is_first {
+                true => engine.list_sources().await,
+                false => engine.recheck_sources().await,
+            };
+            // A source that can't be looked at is told of by the analysis.
+            if is_other.unwrap_or(false) {
                 // The loop may have ended.
-                let _ = done.send(Done::Changed);
+                let _ = done.send(Done::Sources);
             }
         });
         self.analysis = Some(task.abort_handle());
@@ -309,6 +320,11 @@ impl<A: Answers> Serving<A> {
                 let outcome = engine.drop_dataset(&dataset, true).await.map_err(|error| problem(&error, Some(&engine)));
                 answers.tell(Answer::Done { command: format!("drop {dataset} --yes"), outcome });
                 let _ = done.send(Done::Changed);
+            }),
+            Command::Fix { path, before, after } => self.task(async move |answers, _| {
+                let fixed = FixedFile { path: path.clone(), before, after, edits: 1 };
+                let outcome = engine.save(&[fixed]).map_err(|error| problem(&error, Some(&engine)));
+                answers.tell(Answer::Done { command: format!("fix of {path}"), outcome });
             }),
             Command::Describe { dataset } => self.task(async move |answers, _| {
                 let description = engine.describe(&dataset).await;
@@ -387,6 +403,7 @@ impl<A: Answers> Serving<A> {
                 self.changed();
             }
             Done::Changed => self.changed(),
+            Done::Sources => self.analyse_again(false),
         }
     }
 
@@ -394,21 +411,25 @@ impl<A: Answers> Serving<A> {
     fn changed(&mut self) {
         self.status.made = None;
         self.want_status();
-        if let Some(engine) = self.engine.clone() {
-            self.revision += 1;
-            let verdict = Verdict {
-                revision: self.revision,
-                stage: Stage::Structure,
-                pipeline: engine.pipeline(),
-                diagnostics: Arc::new(engine.diagnostics().to_vec()),
-                columns: Arc::default(),
-                took_ms: 0,
-            };
-            if let Some(analysis) = self.analysis.take() {
-                analysis.abort();
-            }
-            self.analyse(engine, verdict, Instant::now(), false);
+        self.analyse_again(true);
+    }
+
+    /// Analyses the files as they were read last.
+    fn analyse_again(&mut self, looks: bool) {
+        let Some(engine) = self.engine.clone() else { return };
+        if let Some(analysis) = self.analysis.take() {
+            analysis.abort();
         }
+        self.revision += 1;
+        let verdict = Verdict {
+            revision: self.revision,
+            stage: Stage::Structure,
+            pipeline: engine.pipeline(),
+            diagnostics: Arc::new(engine.diagnostics().to_vec()),
+            columns: Arc::default(),
+            took_ms: 0,
+        };
+        self.analyse(engine, verdict, Instant::now(), looks);
     }
 
     /// Looks whether another process wrote state.db, or a status is due.

@@ -86,6 +86,14 @@ pub enum Command {
         old: String,
         new: String,
     },
+    /// Writes an edit that a diagnostic offers, unless the file is no longer what it was.
+    Fix {
+        /// Relative to the workspace folder.
+        path: String,
+        /// The whole text.
+        before: String,
+        after: String,
+    },
     /// A page of a dataset's rows.
     Rows {
         dataset: String,

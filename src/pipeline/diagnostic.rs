@@ -158,6 +158,18 @@ pub fn sort(diagnostics: &mut Vec<Diagnostic>) {
     diagnostics.dedup();
 }
 
+/// Keeps the quotes of strings in TOML files that an edit would replace by a bare name.
+pub fn keep_quotes(files: &[SourceFile], diagnostics: &mut [Diagnostic]) {
+    for edit in diagnostics.iter_mut().filter_map(|diagnostic| diagnostic.edit.as_mut()) {
+        let Some(file) = files.get(edit.span.file.0).filter(|file| file.path.ends_with(".toml")) else { continue };
+        let written = file.text.get(edit.span.start..edit.span.end).unwrap_or_default();
+        let quote = written.chars().next().filter(|quote| matches!(quote, '"' | '\''));
+        if let Some(quote) = quote.filter(|quote| written.ends_with(*quote) && !edit.replacement.starts_with(*quote)) {
+            edit.replacement = format!("{quote}{}{quote}", edit.replacement);
+        }
+    }
+}
+
 /// Returns `path:line:column` of a span, as editors and terminals understand it.
 pub fn place(files: &[SourceFile], span: Span) -> String {
     match files.get(span.file.0) {

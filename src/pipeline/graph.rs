@@ -25,6 +25,10 @@ pub struct FlowId(pub usize);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ExternalId(pub usize);
 
+/// Names an input among all of a [`Graph`]: flows and views of one `for_each` have theirs in the same places.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct InputId(pub usize);
+
 /// The pipeline: datasets in the order of the files, and the flows that write them.
 #[derive(Debug, Clone, Default)]
 pub struct Graph {
@@ -127,6 +131,7 @@ pub struct Reading {
 /// An input and what stands behind its name.
 #[derive(Debug, Clone)]
 pub struct ResolvedInput {
+    pub id: InputId,
     /// The relation's name in the query's SQL.
     pub name: String,
     pub source: Source,
@@ -160,6 +165,7 @@ impl Graph {
             graph: Graph { externals: settings.external.clone(), ..Graph::default() },
             by_name: HashMap::new(),
             flow_names: HashMap::new(),
+            next_input: 0,
             diagnostics: Vec::new(),
         };
         let mut flows = Vec::new();
@@ -188,8 +194,16 @@ impl Graph {
     pub fn resolve_query(&self, query: Query, settings: &Settings) -> (Reading, Vec<Diagnostic>) {
         let scope = Scope { catalog: settings.catalog.clone(), schema: settings.schema.clone() };
         let by_name = self.dataset_ids().map(|id| (self.dataset(id).name.key(), id)).collect();
-        let mut builder =
-            Builder { settings, graph: self.clone(), by_name, flow_names: HashMap::new(), diagnostics: Vec::new() };
+        let inputs = self.dataset_ids().flat_map(|id| self.readings(id)).flat_map(|reading| &reading.inputs);
+        let next_input = inputs.map(|input| input.id.0 + 1).max().unwrap_or(0);
+        let mut builder = Builder {
+            settings,
+            graph: self.clone(),
+            by_name,
+            flow_names: HashMap::new(),
+            next_input,
+            diagnostics: Vec::new(),
+        };
         let reading = builder.resolve(query, &scope);
         (reading, builder.diagnostics)
     }
@@ -377,6 +391,7 @@ struct Builder<'a> {
     graph: Graph,
     by_name: HashMap<String, DatasetId>,
     flow_names: HashMap<String, FlowId>,
+    next_input: usize,
     diagnostics: Vec<Diagnostic>,
 }
 
@@ -561,7 +576,10 @@ impl Builder<'_> {
                 // The parser has already said that it isn't built.
                 InputSource::Unsupported(_) => Source::Unresolved,
             };
+            let id = InputId(self.next_input);
+            self.next_input += 1;
             inputs.push(ResolvedInput {
+                id,
                 name: input.name.clone(),
                 source,
                 is_stream: input.stream,

@@ -24,6 +24,7 @@ pub mod graph;
 pub mod order;
 pub mod validate;
 pub mod load;
+pub mod fix;
 pub mod change;
 pub mod command;
 pub mod event;

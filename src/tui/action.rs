@@ -42,6 +42,7 @@ pub enum Action {
     Validate,
     Cancel,
     Edit,
+    Fix,
     Maximise,
     Help,
     Palette,
@@ -141,6 +142,18 @@ pub const ACTIONS: &[Row] = &[
         "Stops the update at the next batch boundary; without one, pressed twice, quits",
     ),
     row(Action::Edit, &["e"], "edit", "Opens $VISUAL or $EDITOR at the place of what is chosen"),
+    on(
+        GRAPH,
+        twin(
+            "flowbench validate --fix",
+            row(
+                Action::Fix,
+                &["a"],
+                "apply fix",
+                "Shows the edit that the finding under the cursor offers, and applies it",
+            ),
+        ),
+    ),
     row(Action::Enter, &["Enter"], "open", "Opens what is chosen: a dataset's rows, a finding's place, a record"),
     row(Action::Back, &["Esc"], "back", "Closes a popup, ends a search, a focus or a filter"),
     row(Action::NextPane, &["Tab"], "pane", "Gives the keys to the next pane"),

@@ -6,7 +6,10 @@
 //!                          its own
 //! > REMOVE path            deletes a file
 //! > SHOW path              the file's content
-//! > flowbench ARGUMENT…    what the program prints, stdout after stderr, and its exit code if that is not 0
+//! > TOUCH path time        sets when the file was written last
+//! > flowbench ARGUMENT…    what the program prints, stdout after stderr, and its exit code if that is not 0;
+//!                          double quotes hold an argument together
+//! > QUIETLY ARGUMENT…      the same, but only an exit code that is not 0 is shown
 //! ```
 //!
 //! `UPDATE=1 cargo test --test main validate` writes the expected parts; read the diff. `CASE=name` runs one.
@@ -92,6 +95,13 @@ fn run(text: &str) -> String {
                 std::fs::remove_file(path).unwrap();
                 String::new()
             }
+            "TOUCH" => {
+                let (path, time) = rest.split_once(' ').expect("a path and a time");
+                let time: chrono::DateTime<chrono::Utc> = time.parse().expect("a time");
+                std::fs::File::options().write(true).open(root.join(path)).unwrap().set_modified(time.into()).unwrap();
+                String::new()
+            }
+            "QUIETLY" => flowbench(&root, rest).lines().filter(|line| line.starts_with("exit ")).collect(),
             "SHOW" => std::fs::read_to_string(path).unwrap(),
             "flowbench" => flowbench(&root, rest),
             other => panic!("unknown step: {other}"),
@@ -110,7 +120,7 @@ fn flowbench(root: &Path, arguments: &str) -> String {
         std::fs::write(settings, SETTINGS).unwrap();
     }
     let output = Command::new(env!("CARGO_BIN_EXE_flowbench"))
-        .args(arguments.split_whitespace())
+        .args(crate::docs::words(arguments))
         .current_dir(root)
         .env("NO_COLOR", "1")
         .output()

@@ -1,7 +1,8 @@
 //! Answers as text. Functions here take plain data and return strings; only `say`, `json.rs` and `progress.rs` write
 //! by themselves.
 //!
-//! - `diagnostics.rs`: what is wrong with the files; `json.rs`: the machine-readable output
+//! - `diagnostics.rs`: what is wrong with the files; `github.rs`: the same as annotations of a workflow
+//! - `json.rs`: the machine-readable output
 //! - `progress.rs`: a running update, `event.rs`: events as lines, `summary.rs`: how the update ended
 //! - `status.rs`, `plan.rs`, `graph.rs`, `describe.rs`, `rows.rs`: one answer each
 //! - `grid.rs`, `number.rs`, `style.rs`: aligned columns, numbers, colours
@@ -12,6 +13,7 @@ pub mod style;
 pub mod number;
 pub mod grid;
 pub mod diagnostics;
+pub mod github;
 pub mod json;
 pub mod event;
 pub mod progress;

@@ -4,9 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use datafusion::catalog::TableProvider;
-use pipeline::graph::{ResolvedInput, Source};
+use pipeline::graph::{InputId, ResolvedInput, Source};
 use pipeline::read_files::{ReadFiles, TableStream};
-use pipeline::text::Span;
 
 use super::FlowRun;
 use crate::error::{Error, Result};
@@ -25,8 +24,8 @@ pub(crate) struct OpenSource {
     pub key: String,
     /// What people call it: a dataset's or table's name, a path.
     pub label: String,
-    /// Where the query reads it.
-    pub span: Span,
+    /// The input it stands behind.
+    pub id: InputId,
     pub is_stream: bool,
     /// In state.db; None for what is read as a whole each time and needs no checkpoint.
     pub source_id: Option<i64>,
@@ -63,7 +62,7 @@ const FILES_STARTED: &str = "started";
 
 /// The rows of one batch.
 pub(crate) struct BatchInputs {
-    pub providers: HashMap<Span, Arc<dyn TableProvider>>,
+    pub providers: HashMap<InputId, Arc<dyn TableProvider>>,
     pub counters: Vec<Arc<ScanCounters>>,
     pub files: u64,
     pub bytes: u64,
@@ -76,7 +75,7 @@ pub(crate) struct BatchInputs {
 impl BatchInputs {
     /// The rows of this input.
     pub fn provide(&self, input: &ResolvedInput) -> Arc<dyn TableProvider> {
-        self.providers.get(&input.span).cloned().expect("every input of the flow was opened")
+        self.providers.get(&input.id).cloned().expect("every input of the flow was opened")
     }
 }
 
@@ -124,7 +123,7 @@ pub(crate) async fn open(run: &FlowRun<'_>, records: bool) -> Result<Vec<OpenSou
         sources.push(OpenSource {
             key: source.key,
             label,
-            span: input.span,
+            id: input.id,
             is_stream: input.is_stream,
             source_id: None,
             is_recorded: recorded.is_some(),
@@ -337,7 +336,7 @@ pub(crate) async fn batch_inputs(sources: &[OpenSource], planned: &[PlannedInput
             true => Arc::new(StreamBatch(provider)) as Arc<dyn TableProvider>,
             false => provider,
         };
-        batch.providers.insert(source.span, provider);
+        batch.providers.insert(source.id, provider);
     }
     batch.work_bytes += batch.bytes;
     Ok(batch)

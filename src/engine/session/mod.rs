@@ -35,7 +35,7 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use crate::error::{Error, Result};
 use crate::functions;
 
-pub use plan::{PlanError, PlanErrorKind, plan};
+pub use plan::{PlanError, PlanErrorKind, PlanningSession, plan};
 pub(crate) use syntax::parse_data_type;
 pub(crate) use types::{timestamp, timestamp_ntz};
 pub(crate) use words::in_words;
@@ -90,7 +90,7 @@ pub fn session(options: &SessionOptions) -> Result<SessionContext> {
 /// Returns a session with the functions, options, memory and spill folder of `engine`, and no tables. Cheap
 /// enough (about 0.1 ms) to be made for each query.
 pub fn flow_session(engine: &SessionContext) -> SessionContext {
-    SessionContext::new_with_state(flow_state(engine))
+    SessionContext::new_with_state(flow_state(engine).0)
 }
 
 /// A session like `flow` whose plans have at most this many partitions.
@@ -113,7 +113,7 @@ pub fn limited(engine: &SessionContext, memory_bytes: Option<u64>) -> Result<Ses
     let shared = engine.runtime_env();
     let runtime = RuntimeEnv { memory_pool: Arc::new(pool), ..shared.as_ref().clone() };
     let mut state =
-        SessionStateBuilder::new_from_existing(flow_state(engine)).with_runtime_env(Arc::new(runtime)).build();
+        SessionStateBuilder::new_from_existing(flow_state(engine).0).with_runtime_env(Arc::new(runtime)).build();
     state.config_mut().options_mut().execution.sort_spill_reservation_bytes = sort_reservation(bytes);
     // The builder registers functions in random order; the last registration decides (see `flow_state`).
     functions::register(&mut state)
@@ -127,19 +127,19 @@ fn sort_reservation(memory_bytes: usize) -> usize {
     (memory_bytes / 8).min(10 << 20)
 }
 
-fn flow_state(engine: &SessionContext) -> SessionState {
+/// The state of a flow's session, and where its tables are kept.
+fn flow_state(engine: &SessionContext) -> (SessionState, Arc<MemorySchemaProvider>) {
     // Cloned, not built anew from the old one: `SessionStateBuilder::new_from_existing` registers functions in
     // the random order of a hash map, so that an alias of a replaced function could bring it back.
     let mut state = engine.state();
     let options = &state.config().options().catalog;
     let catalog = MemoryCatalogProvider::new();
-    catalog
-        .register_schema(&options.default_schema, Arc::new(MemorySchemaProvider::new()))
-        .expect("a catalog in memory takes any schema");
+    let tables = Arc::new(MemorySchemaProvider::new());
+    catalog.register_schema(&options.default_schema, tables.clone()).expect("a catalog in memory takes any schema");
     let catalogs = MemoryCatalogProviderList::new();
     catalogs.register_catalog(options.default_catalog.clone(), Arc::new(catalog));
     state.register_catalog_list(Arc::new(catalogs));
-    state
+    (state, tables)
 }
 
 fn runtime(options: &SessionOptions) -> datafusion::error::Result<Arc<RuntimeEnv>> {

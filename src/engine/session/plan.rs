@@ -11,7 +11,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, LazyLock};
 
-use datafusion::catalog::TableProvider;
+use datafusion::catalog::{MemorySchemaProvider, SchemaProvider, TableProvider};
 use datafusion::common::{Column, SchemaError};
 use datafusion::error::DataFusionError;
 use datafusion::execution::SessionState;
@@ -28,7 +28,7 @@ use regex::Regex;
 
 use super::spelling::{self, Mend, Target};
 use super::words::{self, lower_first, plain};
-use super::{flow_session, literals, syntax};
+use super::{flow_state, literals, syntax};
 use crate::functions;
 
 /// How many unknown names are reported at once.
@@ -74,6 +74,10 @@ pub enum PlanErrorKind {
     AmbiguousColumn {
         name: String,
     },
+    /// Two columns of the result have this name.
+    DuplicateColumn {
+        name: String,
+    },
     TypeMismatch,
     /// Fine in Spark, not built here.
     Unsupported,
@@ -89,6 +93,7 @@ impl PlanErrorKind {
             PlanErrorKind::UnknownFunction { .. } => ("unknown-function", Some("UNRESOLVED_ROUTINE")),
             PlanErrorKind::UnknownTable { .. } => ("unknown-table", Some("TABLE_OR_VIEW_NOT_FOUND")),
             PlanErrorKind::AmbiguousColumn { .. } => ("ambiguous-column", Some("AMBIGUOUS_REFERENCE")),
+            PlanErrorKind::DuplicateColumn { .. } => ("duplicate-column", Some("COLUMN_ALREADY_EXISTS")),
             PlanErrorKind::TypeMismatch => ("type-mismatch", Some("DATATYPE_MISMATCH")),
             PlanErrorKind::Unsupported => ("unsupported-sql", None),
             PlanErrorKind::Other => ("query-error", None),
@@ -169,17 +174,52 @@ pub async fn plan(
     sql: &str,
     inputs: Vec<(String, Arc<dyn TableProvider>)>,
 ) -> Result<LogicalPlan, Vec<PlanError>> {
-    let places = Places(sql);
-    let session = flow_session(engine);
-    let mut columns = Vec::new();
-    for (name, provider) in inputs {
-        let name = name.to_lowercase();
-        for field in provider.schema().fields() {
-            columns.push(Column::new(Some(name.clone()), field.name()));
-        }
-        let registered = session.register_table(datafusion::common::TableReference::bare(name), provider);
-        registered.map_err(|e| vec![other(e.to_string())])?;
+    PlanningSession::new(engine).plan(sql, inputs).await
+}
+
+/// A session for planning one query after another.
+pub struct PlanningSession {
+    state: SessionState,
+    tables: Arc<MemorySchemaProvider>,
+}
+
+impl PlanningSession {
+    /// A session with the functions and options of `engine`, and no tables.
+    pub fn new(engine: &SessionContext) -> PlanningSession {
+        let (state, tables) = flow_state(engine);
+        PlanningSession { state, tables }
     }
+
+    /// As [`plan`]: the inputs are known to this query only.
+    ///
+    /// # Errors
+    /// All that is wrong with the query, at least one.
+    pub async fn plan(
+        &self,
+        sql: &str,
+        inputs: Vec<(String, Arc<dyn TableProvider>)>,
+    ) -> Result<LogicalPlan, Vec<PlanError>> {
+        let mut columns = Vec::new();
+        let mut names = Vec::new();
+        for (name, provider) in inputs {
+            let name = name.to_lowercase();
+            for field in provider.schema().fields() {
+                columns.push(Column::new(Some(name.clone()), field.name()));
+            }
+            self.tables.register_table(name.clone(), provider).map_err(|e| vec![other(e.to_string())])?;
+            names.push(name);
+        }
+        let planned = plan_over(&self.state, sql, columns).await;
+        for name in names {
+            self.tables.deregister_table(&name).map_err(|e| vec![other(e.to_string())])?;
+        }
+        planned
+    }
+}
+
+/// Plans over the tables of a session, which have these columns.
+async fn plan_over(state: &SessionState, sql: &str, columns: Vec<Column>) -> Result<LogicalPlan, Vec<PlanError>> {
+    let places = Places(sql);
     let mut statement = parse(sql).map_err(|error| vec![*error])?;
     let relations = spelling::fold_relations(&mut statement);
     let aliases = spelling::select_aliases(&mut statement);
@@ -190,7 +230,7 @@ pub async fn plan(
     literals::rewrite(&mut statement);
     let known: Vec<Column> = columns.iter().chain(&aliases).cloned().collect();
     spelling::respell_lists(&mut statement, &known);
-    let planner = Planner { state: session.state(), places, columns, aliases };
+    let planner = Planner { state, places, columns, aliases };
     planner.plan(statement).await
 }
 
@@ -228,7 +268,7 @@ fn parse(sql: &str) -> Result<Statement, Box<PlanError>> {
 }
 
 struct Planner<'a> {
-    state: SessionState,
+    state: &'a SessionState,
     places: Places<'a>,
     /// Of all inputs.
     columns: Vec<Column>,
@@ -300,7 +340,13 @@ impl Planner<'_> {
             }
             let range = leaf.span.and_then(|span| self.places.range(span)).or_else(|| self.places.find(&field.name));
             let mut error = unknown_column(field, &known, range);
+            if let (Some((range, _)), Some(relation)) = (&error.edit, &field.relation)
+                && self.places.0.get(range.clone()).is_none_or(|at| !at.eq_ignore_ascii_case(relation.table()))
+            {
+                error.edit = None;
+            }
             if let PlanErrorKind::UnknownColumn { candidates, .. } = &error.kind
+                && error.edit.is_none()
                 && error.help.as_ref().is_some_and(|help| help.starts_with("did you mean"))
                 && let Some(near) = candidates.first()
             {
@@ -358,6 +404,16 @@ impl Planner<'_> {
             && let SchemaError::AmbiguousReference { field } = &**error
         {
             let name = field.name.clone();
+            let is_named = |column: &&Column| column.name.eq_ignore_ascii_case(&name);
+            if self.columns.iter().filter(is_named).count() < 2 && self.aliases.iter().any(|alias| is_named(&alias)) {
+                return PlanError {
+                    message: format!("the query gives two columns named `{name}`"),
+                    range: range.or_else(|| self.places.find(&name)),
+                    help: Some(format!("name one of them differently: … AS {name}_2")),
+                    edit: None,
+                    kind: PlanErrorKind::DuplicateColumn { name },
+                };
+            }
             return PlanError {
                 message: format!("column `{name}` is in more than one relation"),
                 range: range.or_else(|| self.places.find(&name)),
@@ -469,12 +525,18 @@ fn unknown_column(field: &Column, known: &[Column], range: Option<Range<usize>>)
             };
         }
         Some(relation) if !of(relation) => {
+            let relations = known.iter().filter_map(|column| Some(column.relation.as_ref()?.table()));
+            let near = nearest(relation, relations.filter(|relation| !relation.starts_with("__input_")));
+            let qualifier = range.as_ref().map(|range| range.start..range.start + relation.len());
             return PlanError {
                 message: format!("unknown relation or struct: `{relation}`, in `{relation}.{name}`"),
                 kind: PlanErrorKind::UnknownColumn { name, candidates: Vec::new() },
+                help: Some(match near {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => "write the name or alias of a relation behind FROM before the dot".to_string(),
+                }),
+                edit: qualifier.zip(near.map(quoted)),
                 range,
-                help: Some("write the name or alias of a relation behind FROM before the dot".to_string()),
-                edit: None,
             };
         }
         _ => {}

@@ -13,8 +13,9 @@ use tokio::sync::OnceCell;
 
 use super::external;
 use super::files::SourceSchema;
+use crate::content_key::{ContentKey, content_key};
 use crate::error::{Error, Result};
-use crate::listings::{Listings, source_key};
+use crate::listings::{Listed, Listings, source_key};
 use crate::table::Table;
 
 /// What is known of the sources of a workspace. Clones share it.
@@ -23,9 +24,19 @@ pub(crate) struct Sources {
     listings: Arc<Listings>,
     files: Memo<Option<SourceSchema>>,
     tables: Memo<SchemaRef>,
+    counts: Arc<Mutex<Counts>>,
 }
 
-type Memo<T> = Arc<Mutex<HashMap<String, Arc<OnceCell<Found<T>>>>>>;
+/// What warnings count.
+#[derive(Debug, Default)]
+struct Counts {
+    /// Files that two sources share.
+    shared: HashMap<(ContentKey, ContentKey), usize>,
+    /// Files that a flow's `modifiedAfter` skips since it was raised to this time.
+    skipped: HashMap<(String, i64), usize>,
+}
+
+type Memo<T> = Arc<Mutex<HashMap<ContentKey, Arc<OnceCell<Found<T>>>>>>;
 
 /// What a look at a source gave; a failure is remembered too.
 type Found<T> = std::result::Result<T, Failure>;
@@ -46,12 +57,53 @@ impl From<Error> for Failure {
 impl Sources {
     /// Nothing is known yet but what `listings` has.
     pub fn over(listings: Arc<Listings>) -> Sources {
-        Sources { listings, files: Memo::default(), tables: Memo::default() }
+        Sources { listings, files: Memo::default(), tables: Memo::default(), counts: Arc::default() }
     }
 
     /// Nothing is known yet; relative paths start at `root`.
     pub fn new(root: &Path) -> Sources {
         Sources::over(Arc::new(Listings::new(root.to_path_buf())))
+    }
+
+    /// The files of sources, as they were listed.
+    pub fn listings(&self) -> &Listings {
+        &self.listings
+    }
+
+    /// The files of a source, if it was listed.
+    pub fn listed(&self, spec: &ReadFiles) -> Option<Listed> {
+        self.listings.listed(spec)
+    }
+
+    /// How many files both sources have, as they were listed.
+    pub fn shared_files(&self, one: &ReadFiles, other: &ReadFiles) -> usize {
+        let key = (source_key(one), source_key(other));
+        if let Some(known) = self.counts().shared.get(&key) {
+            return *known;
+        }
+        let (Some(one), Some(other)) = (self.listed(one), self.listed(other)) else { return 0 };
+        // Both are sorted by path.
+        let (mut shared, mut others) = (0, other.files.iter().peekable());
+        for file in one.files.iter() {
+            while others.next_if(|other| other.path < file.path).is_some() {}
+            shared += usize::from(others.peek().is_some_and(|other| other.path == file.path));
+        }
+        self.counts().shared.insert(key, shared);
+        shared
+    }
+
+    /// How many unread files a flow skips since its `modifiedAfter` was raised to `after_us`, if that was counted.
+    pub fn skipped(&self, flow: &str, after_us: i64) -> Option<usize> {
+        self.counts().skipped.get(&(flow.to_string(), after_us)).copied()
+    }
+
+    /// Remembers what [`Sources::skipped`] gives.
+    pub fn set_skipped(&self, flow: &str, after_us: i64, count: usize) {
+        self.counts().skipped.insert((flow.to_string(), after_us), count);
+    }
+
+    fn counts(&self) -> std::sync::MutexGuard<'_, Counts> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The columns of files; None if there is no file to tell and no `schema`.
@@ -66,7 +118,7 @@ impl Sources {
 
     /// The columns of the Delta table in a folder.
     pub async fn table(&self, folder: PathBuf, open: impl FnOnce() -> Result<Table> + Send) -> Found<SchemaRef> {
-        let cell = cell(&self.tables, folder.to_string_lossy().into_owned());
+        let cell = cell(&self.tables, content_key(&folder));
         cell.get_or_init(|| async { Ok(open()?.schema()) }).await.clone()
     }
 
@@ -81,7 +133,7 @@ impl Sources {
     }
 }
 
-fn cell<T>(memo: &Memo<T>, key: String) -> Arc<OnceCell<Found<T>>> {
+fn cell<T>(memo: &Memo<T>, key: ContentKey) -> Arc<OnceCell<Found<T>>> {
     memo.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_default().clone()
 }
 

@@ -37,6 +37,7 @@ use crate::history::history;
 use crate::listings::Listings;
 use crate::lock::WriterLock;
 use crate::record::{About, EventSink, Recorder};
+use crate::recorded::Recorded;
 use crate::source::remembered::Sources;
 use crate::state::{Access, NewDataset, NewUpdate, State};
 use crate::stop::Stop;
@@ -161,7 +162,9 @@ impl Engine {
     ) -> Result<(UpdatePlan, Analysis)> {
         let history = state.map_or_else(|| Ok(History::default()), history)?;
         let plan = plan_update(self.graph(), request, &history).map_err(|refusal| Error::Refused { refusal })?;
-        let analysis = self.analyse_with(state, &Sources::over(listings.clone()), &plan.full_refresh, false).await?;
+        let analysis = self
+            .analyse_with(&Recorded::read(state)?, &Sources::over(listings.clone()), &plan.full_refresh, false)
+            .await?;
         // A source that can't be read fails the flows that read it, not those that don't.
         match analysis.diagnostics.iter().any(|found| found.is_error() && found.code != SOURCE_UNREADABLE) {
             true => Err(Error::Invalid { diagnostics: analysis.diagnostics }),

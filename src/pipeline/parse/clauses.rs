@@ -110,18 +110,7 @@ fn clause_body(
         "PARTITIONED BY" => clauses.partition_by = column_names(cursor, "partition")?,
         "CLUSTER BY" => {
             if !cursor.take_word("AUTO") && !cursor.take_word("NONE") {
-                let first = cursor.at;
                 clauses.cluster_by = column_names(cursor, "cluster")?;
-                if clauses.cluster_by.len() > 4 {
-                    diagnostics.push(
-                        Diagnostic::error(
-                            "too-many-cluster-columns",
-                            cursor.span_since(first),
-                            "CLUSTER BY takes at most four columns",
-                        )
-                        .help("keep those that queries filter by most"),
-                    );
-                }
             }
         }
         "TBLPROPERTIES" => clauses.properties = properties(cursor, diagnostics)?,

@@ -39,7 +39,7 @@ fn split_statements(text: &str) -> Vec<Range<usize>> {
         let mut resume_at = text.len();
         for token in tokenize(&text[at..]) {
             let range = token.range.start + at..token.range.end + at;
-            if !token.is_closed {
+            if !token.is_closed || swallows_statements(&text[range.clone()]) {
                 // What is never closed swallows the rest of the file; read on behind the `;` that most
                 // likely ends its statement: one at the end of a line.
                 if let Some(i) = text[range.clone()].find(";\n") {
@@ -58,6 +58,16 @@ fn split_statements(text: &str) -> Vec<Range<usize>> {
     }
     statements.extend(current);
     statements
+}
+
+/// True for a string that goes over the end of a statement into the next one: its own closing quote is missing, and
+/// it ends at the opening quote of another.
+fn swallows_statements(token: &str) -> bool {
+    token.starts_with(['\'', '"', '`'])
+        && token.split(";\n").skip(1).any(|rest| {
+            let word = rest.trim_start().split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
+            ["CREATE", "SET", "USE"].iter().any(|statement| word.eq_ignore_ascii_case(statement))
+        })
 }
 
 struct FileReader<'a> {
@@ -337,6 +347,8 @@ mod tests {
         assert_eq!(pieces("a ; b;\n -- c;\n /* ; /* ; */ */ d ;;"), ["a", "b", "d"]);
         assert_eq!(pieces("SELECT ';' \";\" `;`; x"), ["SELECT ';' \";\" `;`", "x"]);
         assert_eq!(pieces("a 'open;\nb;\nc"), ["a 'open", "b", "c"]);
+        assert_eq!(pieces("a 'open;\nCREATE b 'c' d;\ne"), ["a 'open", "CREATE b 'c' d", "e"]);
+        assert_eq!(pieces("a 'one;\ntwo' b;\nc"), ["a 'one;\ntwo' b", "c"]);
         assert_eq!(pieces("/* open ; b"), ["/* open ; b"]);
     }
 }

@@ -61,7 +61,7 @@ pub enum ParseMode {
 }
 
 /// `read_files(path, option => value …)`, checked.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ReadFiles {
     /// After `[paths]`: absolute, or relative to the workspace folder; may hold globs.
     pub path: String,
@@ -108,7 +108,7 @@ pub struct ReadFiles {
 }
 
 /// Options of JSON only.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct JsonOptions {
     pub primitives_as_string: bool,
     pub prefers_decimal: bool,
@@ -125,7 +125,7 @@ pub struct JsonOptions {
 }
 
 /// Options of CSV only.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct CsvOptions {
     pub header: bool,
     pub separator: char,

@@ -21,7 +21,9 @@ pub fn fold(graph: &Graph, unresolved: &BTreeSet<DatasetId>, diagnostics: &mut [
         let dataset = graph.dataset_ids().find(|id| belongs(graph, *id, place));
         if let Some(id) = dataset.filter(|id| told.insert(*id)) {
             blocked.extend(graph.downstream([id]));
-            blocked.remove(&id);
+            // Those of one circle are its cause together.
+            let is_in_circle = blocked.contains(&id);
+            blocked.retain(|other| *other != id && !(is_in_circle && graph.downstream([*other]).contains(&id)));
         }
         let external = graph.externals.iter().position(|table| is_within(place, table.span));
         if let Some(index) = external.filter(|index| externals_told.insert(*index)) {

@@ -67,6 +67,7 @@ impl App {
             }
             Action::Cancel => return self.cancel(),
             Action::Edit => return self.edit(),
+            Action::Fix => return self.offer_fix(),
             Action::Maximise => self.is_maximised = !self.is_maximised,
             Action::Help => self.popups.push(Popup::help()),
             Action::Palette => self.popups.push(Popup::palette()),
@@ -273,6 +274,29 @@ impl App {
                 Vec::new()
             }
         }
+    }
+
+    /// Shows the edit of the finding under the cursor, to be applied with a yes.
+    fn offer_fix(&mut self) -> Vec<Effect> {
+        let Some(verdict) = &self.known.verdict else { return Vec::new() };
+        let issues = self.issue_list();
+        let edit = issues.get(self.issues.cursor).and_then(|found| found.edit.as_ref());
+        let file = edit.and_then(|edit| verdict.pipeline.workspace.files.get(edit.span.file.0));
+        let (Some(edit), Some(file)) = (edit, file) else {
+            let text = match issues.is_empty() {
+                true => "nothing is wrong with the files",
+                false => "this finding offers no edit; e opens the file at its place",
+            };
+            self.say(Role::Muted, text);
+            return Vec::new();
+        };
+        let mut after = file.text.clone();
+        if !after.is_char_boundary(edit.span.start) || !after.is_char_boundary(edit.span.end) {
+            return Vec::new();
+        }
+        after.replace_range(edit.span.start..edit.span.end, &edit.replacement);
+        let confirm = crate::popup::confirm::Confirm::fix(&file.path, &file.text, after, edit.span.start);
+        self.open_confirm(confirm)
     }
 
     /// Starts an update.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use pipeline::definition::DatasetKind;
-use pipeline::graph::{DatasetId, FlowKind, Graph, Reading, Source};
+use pipeline::graph::{DatasetId, FlowId, FlowKind, Graph, Reading, Source};
 
 use super::known::source_name;
 use super::list::Move;
@@ -247,6 +247,19 @@ fn whole(graph: &Graph, folded: &BTreeSet<String>) -> (Vec<Node>, Vec<Edge>) {
                 drawing.reads(graph, &flow.reading, &node, false, &dataset_node, style);
                 drawing.edge(&node, &target, style);
             }
+        }
+    }
+    // Order edges last: a flow that is also read from keeps its data edge.
+    let flow_node = |id: FlowId| {
+        let flow = graph.flow(id);
+        match dataset_node(flow.target) {
+            Node::Dataset(_) if !flow.is_default => Node::Flow(flow.name.clone()),
+            target => target,
+        }
+    };
+    for id in graph.flow_ids() {
+        for before in graph.order_predecessors(id) {
+            drawing.edge(&flow_node(before), &flow_node(id), EdgeStyle::Dotted);
         }
     }
     (drawing.nodes, drawing.edges)

@@ -14,6 +14,7 @@ pub fn twin(command: &Command) -> Option<String> {
         Command::RenameFlow { old, new } => format!("flowbench rename-flow {} {}", word(old), word(new)),
         Command::Rows { dataset, .. } => format!("flowbench show {}", word(dataset)),
         Command::Describe { dataset } => format!("flowbench describe {}", word(dataset)),
+        Command::Fix { .. } => "flowbench validate --fix".to_string(),
         Command::Drop { dataset } => format!("flowbench drop {} --yes", word(dataset)),
     })
 }

@@ -105,6 +105,25 @@ impl Confirm {
         confirm
     }
 
+    /// An edit of a file; `at` is the byte where it begins.
+    pub fn fix(path: &str, before: &str, after: String, at: usize) -> Confirm {
+        let number = before[..at].matches('\n').count();
+        let lines = |text: &str, count: usize| -> Vec<String> {
+            text.lines().skip(number).take(count).map(|line| line.trim_end().to_string()).collect()
+        };
+        // As many lines differ as the edit adds or takes, and the one that it begins in.
+        let (old, new) = (before.lines().count(), after.lines().count());
+        let (old_lines, new_lines) = (1 + old.saturating_sub(new), 1 + new.saturating_sub(old));
+        let mut facts = vec![(Role::Title, "file".to_string(), format!("{path}:{}", number + 1))];
+        facts.extend(lines(before, old_lines).into_iter().map(|line| (Role::Error, "-".to_string(), line)));
+        facts.extend(lines(&after, new_lines).into_iter().map(|line| (Role::Good, "+".to_string(), line)));
+        let command = Command::Fix { path: path.to_string(), before: before.to_string(), after };
+        let mut confirm = Confirm::new("Apply the edit", command, Tier::Enter);
+        confirm.facts = facts;
+        confirm.is_answered = true;
+        confirm
+    }
+
     /// An update that was refused until somebody says yes.
     pub fn unconfirmed(request: UpdateRequest, problem: &Problem) -> Confirm {
         let mut confirm = Confirm::new("Confirm: update", Command::StartUpdate { request }, Tier::Yes);

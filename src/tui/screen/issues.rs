@@ -144,7 +144,8 @@ fn details(app: &App, found: &Diagnostic, cells: usize) -> Vec<Line<'static>> {
         lines.push(Line::styled(fit(&text, cells).into_owned(), theme.style(Role::Warning)));
     }
     if let Some(help) = &found.help {
-        let text = format!("      {} {help}", theme.pick("→", "->"));
+        let fix = if found.edit.is_some() { "  (a applies it)" } else { "" };
+        let text = format!("      {} {help}{fix}", theme.pick("→", "->"));
         lines.push(Line::styled(fit(&text, cells).into_owned(), theme.style(Role::Good)));
     }
     if found.severity == Severity::Error

@@ -103,7 +103,9 @@ fn is_destructive(effect: &Effect) -> bool {
                 || request.full_refresh_all
                 || !request.rerun_once.is_empty()
         }
-        Effect::Ask(Command::ResetFlows { .. } | Command::Drop { .. } | Command::RenameFlow { .. }) => true,
+        Effect::Ask(
+            Command::ResetFlows { .. } | Command::Fix { .. } | Command::Drop { .. } | Command::RenameFlow { .. },
+        ) => true,
         _ => false,
     }
 }
@@ -213,8 +215,8 @@ fn the_cursor_moves_through_the_graph_the_list_and_the_explorer_alike() {
             "orders_daily",
             "orders",
             "orders_raw",
-            "orders_backfill_2024",
-            "/data/legacy/year=2024/*"
+            "orders_live",
+            "/data/orders/*/*"
         ]
     );
     // The explorer and the list: down their rows.

@@ -29,7 +29,7 @@ SELECT * FROM STREAM read_files('/data/events', format => 'json');
 
 CREATE OR REFRESH STREAMING TABLE orders_raw;
 
-CREATE FLOW orders_live AS INSERT INTO orders_raw BY NAME
+CREATE FLOW orders_live DEPENDS ON orders_backfill_2024 AS INSERT INTO orders_raw BY NAME
 SELECT * FROM STREAM read_files('/data/orders/*/*', format => 'json');
 
 CREATE FLOW orders_backfill_2024 AS INSERT INTO ONCE orders_raw BY NAME

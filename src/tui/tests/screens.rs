@@ -84,6 +84,10 @@ fn a_broken_file_leaves_the_last_good_graph() {
         scene.save(&broken_files());
         scene.press("] d");
     });
+    see("fix", Scene::after_an_update, |scene| {
+        scene.save(&broken_files());
+        scene.press("] d a");
+    });
     see("mended", Scene::after_an_update, |scene| {
         scene.save(&broken_files());
         scene.save(&files());
