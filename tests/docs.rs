@@ -99,6 +99,58 @@ fn every_command_and_option_of_the_readme_exists() {
     }
 }
 
+/// What stands between two marks of a text, each time.
+fn between<'a>(text: &'a str, begin: &str, end: &str) -> Vec<&'a str> {
+    text.split(begin).skip(1).filter_map(|rest| Some(rest.split_once(end)?.0)).collect()
+}
+
+#[test]
+fn every_key_of_the_readme_does_something() {
+    let readme = read("README.md");
+    let keys = between(&readme, "<kbd>", "</kbd>");
+    assert!(keys.len() > 20, "the tour has become short: {keys:?}");
+    // As the help shows them: the keys of a sequence without the blank.
+    let known: Vec<String> =
+        tui::action::ACTIONS.iter().flat_map(|row| row.keys).map(|keys| keys.replace(' ', "")).collect();
+    for key in keys {
+        assert!(known.iter().any(|known| known == key), "<kbd>{key}</kbd> is no key of the workbench");
+    }
+}
+
+#[test]
+fn every_command_in_the_readmes_text_exists() {
+    let readme = read("README.md");
+    let commands = between(&readme, "`flowbench ", "`");
+    assert!(commands.len() > 8, "{commands:?}");
+    for command in commands {
+        let words = words(command);
+        match words[0].as_str() {
+            word if word.starts_with(['[', '-']) => {}
+            folder if folder.contains('/') => assert!(root().join(folder).is_dir(), "{folder} is no folder"),
+            word => {
+                let output = flowbench(root(), &[word, "--help"]);
+                assert!(output.status.success(), "`flowbench {command}`: {}", stderr(&output));
+                let help = stdout(&output);
+                for option in words.iter().filter(|word| word.starts_with("--")) {
+                    let option = option.split('=').next().unwrap_or_default();
+                    assert!(help.contains(option), "`flowbench {command}` has no {option}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_pictures_of_the_readme_are_there() {
+    let readme = read("README.md");
+    let pictures = between(&readme, "![", ")");
+    assert!(!pictures.is_empty());
+    for picture in pictures {
+        let (words, path) = picture.split_once("](").expect("a picture has a path");
+        assert!(words.len() > 20 && root().join(path).is_file(), "{picture}");
+    }
+}
+
 #[test]
 fn every_example_validates_and_runs() {
     let clone = clone_of_the_examples();

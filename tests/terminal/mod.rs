@@ -10,6 +10,7 @@
 //! Here: the workspaces that are opened.
 
 mod picture;
+#[expect(dead_code, reason = "the latency benchmark uses the rest")]
 mod pty;
 mod restore;
 mod surroundings;
