@@ -1,7 +1,8 @@
 //! The terminal: raw mode and its end whatever happens, the loop of inputs and drawings, the user's editor.
 //!
 //! The only part that touches the world. It waits for keys, answers and signals together, and draws when
-//! something changed: at once after a key, at most every [`FRAME`] after answers, and never while nothing happens.
+//! something changed: at once after a key, unless it just did, at most every [`FRAME`] after answers, and never while
+//! nothing happens.
 
 use std::io::{self, Stdout, Write, stdout};
 use std::path::{Path, PathBuf};
@@ -12,6 +13,7 @@ use crossterm::event::{
     DisableBracketedPaste, DisableMouseCapture, EnableBracketedPaste, EnableMouseCapture, Event, EventStream, KeyCode,
     KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEventKind,
 };
+use crossterm::style::Print;
 use crossterm::terminal::{
     BeginSynchronizedUpdate, EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen, SetTitle,
     disable_raw_mode, enable_raw_mode,
@@ -29,6 +31,9 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use crate::app::{App, Effect, Input, Options};
 use crate::key::{Code, Key, Mouse, MouseKind};
 use crate::screen;
+
+/// The pause between drawings that keys cause: keys that come faster, of a paste or a held key, share one.
+const KEY_FRAME: Duration = Duration::from_millis(8);
 
 /// The pause between drawings that answers cause.
 const FRAME: Duration = Duration::from_millis(33);
@@ -89,6 +94,11 @@ where
                         inputs.extend(input(event?));
                     }
                     is_key = true;
+                    if has_unread_input() {
+                        // crossterm reads 1,024 bytes at a time and then waits for the terminal to have news, which
+                        // what is left is not. The terminal's answer to a question is.
+                        execute!(stdout(), Print("\x1b[6n"))?;
+                    }
                 }
                 None => return Ok(()),
             },
@@ -130,7 +140,8 @@ where
         }
         let now = Instant::now();
         let is_due = due.is_some_and(|due| due <= now);
-        if is_key || is_tick || is_due || now >= drawn + FRAME {
+        let frame = if is_key { KEY_FRAME } else { FRAME };
+        if is_tick || is_due || now >= drawn + frame {
             screen.draw(&mut app)?;
             // What drawing found out (which rows are seen) may lead to a question.
             for effect in app.update((wiring.now_us)(), Input::Tick) {
@@ -141,9 +152,17 @@ where
             drawn = Instant::now();
             due = None;
         } else {
-            due.get_or_insert(drawn + FRAME);
+            due = Some(due.map_or(drawn + frame, |due| due.min(drawn + frame)));
         }
     }
+}
+
+/// True if bytes were typed or pasted that nobody has read.
+fn has_unread_input() -> bool {
+    #[cfg(unix)]
+    return rustix::io::ioctl_fionread(io::stdin()).is_ok_and(|bytes| bytes > 0);
+    #[cfg(not(unix))]
+    false
 }
 
 async fn sleep_until(wake: Option<Instant>) {

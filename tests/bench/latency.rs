@@ -115,7 +115,10 @@ fn busy(bench: &Path, rows: u64) -> Result<PathBuf> {
     fs::write(root.join("flowbench.toml"), format!("[paths]\n\"/events\" = \"{}\"\n", events.display()))?;
     let mut sql = String::new();
     for table in 0..BUSY_TABLES {
-        writeln!(sql, "CREATE OR REFRESH STREAMING TABLE t{table:02} AS SELECT * FROM STREAM read_files('/events/*/*/*', format => 'json', maxFilesPerTrigger => 100);")?;
+        writeln!(
+            sql,
+            "CREATE OR REFRESH STREAMING TABLE t{table:02} AS SELECT * FROM STREAM read_files('/events/*/*/*', format => 'json', maxFilesPerTrigger => 100);"
+        )?;
     }
     fs::write(root.join("transformations/tables.sql"), sql)?;
     Ok(root)
@@ -218,7 +221,8 @@ fn saves(name: &str, root: &Path, file: &str, terminal: &Terminal, count: usize)
     let (mut broken, mut mended) = (Vec::new(), Vec::new());
     for n in 0..count {
         let wrong = format!("nothing_{n}");
-        let saved = save(&good.replacen(column, &column.replace("timestamp", &wrong).replace("created_at", &wrong), 1))?;
+        let saved =
+            save(&good.replacen(column, &column.replace("timestamp", &wrong).replace("created_at", &wrong), 1))?;
         broken.push(terminal.wait_for(&format!("unknown column: `{wrong}")) - saved);
         let saved = save(&good)?;
         mended.push(wait_checked(terminal) - saved);

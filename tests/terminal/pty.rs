@@ -73,7 +73,14 @@ struct Queries {
 }
 
 impl vt100::Callbacks for Queries {
-    fn unhandled_csi(&mut self, screen: &mut vt100::Screen, first: Option<u8>, _: Option<u8>, params: &[&[u16]], c: char) {
+    fn unhandled_csi(
+        &mut self,
+        screen: &mut vt100::Screen,
+        first: Option<u8>,
+        _: Option<u8>,
+        params: &[&[u16]],
+        c: char,
+    ) {
         match (first, params, c) {
             (Some(b'?'), [[2026]], 'h' | 'l') => self.is_drawing = c == 'h',
             (None, [[6]], 'n') => {
@@ -321,7 +328,9 @@ impl Terminal {
         loop {
             match std::fs::read_to_string(&path) {
                 Ok(text) if text.ends_with('\n') => return text.trim().to_string(),
-                _ if started.elapsed() > PATIENCE => panic!("no `{name}` after the program; the screen:\n{}\n", self.text()),
+                _ if started.elapsed() > PATIENCE => {
+                    panic!("no `{name}` after the program; the screen:\n{}\n", self.text())
+                }
                 // A file has nobody who tells of it.
                 _ => std::thread::sleep(Duration::from_millis(2)),
             }
@@ -332,7 +341,9 @@ impl Terminal {
 impl Drop for Terminal {
     fn drop(&mut self) {
         let pid = match &self.notes {
-            Some(notes) => std::fs::read_to_string(notes.path().join("pid")).ok().and_then(|pid| pid.trim().parse().ok()),
+            Some(notes) => {
+                std::fs::read_to_string(notes.path().join("pid")).ok().and_then(|pid| pid.trim().parse().ok())
+            }
             None => self.child.process_id(),
         };
         let has_ended = self.notes.as_ref().is_some_and(|notes| notes.path().join("code").exists());

@@ -96,7 +96,9 @@ fn a_paste_of_a_megabyte_leaves_the_keys_alive() {
     terminal.wait_for("Graph · ");
     for key in ["/", "?", ":"] {
         terminal.keys(key);
-        terminal.wait("where one types", |text| text.contains(&format!("{} ▏", if key == "?" { "/" } else { key })) || text.contains("/▏"));
+        terminal.wait("where one types", |text| {
+            text.contains(&format!("{} ▏", if key == "?" { "/" } else { key })) || text.contains("/▏")
+        });
         terminal.paste(&"pasted ".repeat(150_000));
         terminal.wait_for("pasted");
         terminal.keys("Esc");
@@ -297,7 +299,10 @@ fn a_storm_of_keys_leaves_the_program_alive() {
     let terminal = open(&example.root, (80, 24));
     wait_valid(&terminal);
     // No key that starts, confirms or edits.
-    let keys = ["j", "k", "h", "l", "Tab", ".", ",", "z", "2", "1", "3", "5", "PageDown", "PageUp", "F", "+", "L", "Space", "]", "d", "n"];
+    let keys = [
+        "j", "k", "h", "l", "Tab", ".", ",", "z", "2", "1", "3", "5", "PageDown", "PageUp", "F", "+", "L", "Space",
+        "]", "d", "n",
+    ];
     for n in 0..2_000_usize {
         terminal.keys(keys[(n * 7919 + n / 21) % keys.len()]);
     }
