@@ -13,7 +13,6 @@ use crossterm::event::{
     DisableBracketedPaste, DisableMouseCapture, EnableBracketedPaste, EnableMouseCapture, Event, EventStream, KeyCode,
     KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEventKind,
 };
-use crossterm::style::Print;
 use crossterm::terminal::{
     BeginSynchronizedUpdate, EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen, SetTitle,
     disable_raw_mode, enable_raw_mode,
@@ -94,11 +93,6 @@ where
                         inputs.extend(input(event?));
                     }
                     is_key = true;
-                    if has_unread_input() {
-                        // crossterm reads 1,024 bytes at a time and then waits for the terminal to have news, which
-                        // what is left is not. The terminal's answer to a question is.
-                        execute!(stdout(), Print("\x1b[6n"))?;
-                    }
                 }
                 None => return Ok(()),
             },
@@ -155,14 +149,6 @@ where
             due = Some(due.map_or(drawn + frame, |due| due.min(drawn + frame)));
         }
     }
-}
-
-/// True if bytes were typed or pasted that nobody has read.
-fn has_unread_input() -> bool {
-    #[cfg(unix)]
-    return rustix::io::ioctl_fionread(io::stdin()).is_ok_and(|bytes| bytes > 0);
-    #[cfg(not(unix))]
-    false
 }
 
 async fn sleep_until(wake: Option<Instant>) {
