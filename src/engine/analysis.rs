@@ -14,12 +14,14 @@ use pipeline::graph::{Dataset, DatasetId, Flow, FlowId, FlowKind, ResolvedInput,
 use pipeline::text::Span;
 use pipeline::validate::fold_consequences;
 
-use crate::columns::{Columns, Misfit, grow, output_fields};
+use crate::columns::{Columns, Misfit, grow};
+use crate::content_key::ContentKey;
 use crate::data_type::{position, schema_from_arrow};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::lint;
-use crate::plans::{InputSchemas, Planned, ReadingId};
+use crate::listings::source_key;
+use crate::plans::{InputSchemas, Output, Planned, ReadingId};
 use crate::recorded::{Recorded, StoredSchema};
 use crate::source::files::table_schema;
 use crate::source::flow_sources::flow_sources;
@@ -107,6 +109,9 @@ impl Engine {
             sources,
             anew,
             externals: HashMap::new(),
+            dataset_schemas: HashMap::new(),
+            file_schemas: HashMap::new(),
+            has_storage: self.storage().exists(),
             unresolved: BTreeSet::new(),
             analysis: Analysis {
                 diagnostics: self.diagnostics().to_vec(),
@@ -137,6 +142,11 @@ struct Work<'a> {
     sources: &'a Sources,
     anew: &'a BTreeSet<DatasetId>,
     externals: HashMap<usize, Option<SchemaRef>>,
+    dataset_schemas: HashMap<DatasetId, SchemaRef>,
+    /// By the source's schema and whether its `_metadata` is read.
+    file_schemas: HashMap<(ContentKey, bool), SchemaRef>,
+    /// False: no table can be there.
+    has_storage: bool,
     /// Datasets that something they read keeps from being checked.
     unresolved: BTreeSet<DatasetId>,
     analysis: Analysis,
@@ -161,10 +171,10 @@ impl<'a> Work<'a> {
         let planned = self.engine.plans().plan(self.engine, wanted).await?;
         let mut given: HashMap<FlowId, Option<Vec<Field>>> = HashMap::new();
         for (id, planned) in ids.into_iter().zip(planned) {
-            let schema = self.planned(id, &planned);
+            let output = self.planned(id, &planned);
             match id {
-                ReadingId::View(id) => self.view(id, schema),
-                ReadingId::Flow(id) => drop(given.insert(id, schema.and_then(|schema| self.flow(id, &schema)))),
+                ReadingId::View(id) => self.view(id, output),
+                ReadingId::Flow(id) => drop(given.insert(id, output.and_then(|output| self.flow(id, output)))),
             }
         }
         for id in wave {
@@ -186,7 +196,7 @@ impl<'a> Work<'a> {
     }
 
     /// The columns that a query gives; what is wrong with it is reported.
-    fn planned(&mut self, id: ReadingId, planned: &Planned) -> Option<SchemaRef> {
+    fn planned<'p>(&mut self, id: ReadingId, planned: &'p Planned) -> Option<&'p Output> {
         let graph = self.engine.graph();
         let reading = id.reading(graph);
         match &planned.query {
@@ -202,7 +212,7 @@ impl<'a> Work<'a> {
                     self.report(*wrong);
                     return None;
                 }
-                Some(query.schema.clone())
+                Some(&query.output)
             }
             Err(errors) => {
                 if errors.is_empty() {
@@ -222,8 +232,9 @@ impl<'a> Work<'a> {
     }
 
     /// The columns of a view, with the names and comments of its list.
-    fn view(&mut self, id: DatasetId, schema: Option<SchemaRef>) {
-        let Some(Ok(mut fields)) = schema.map(|schema| output_fields(&schema)) else { return };
+    fn view(&mut self, id: DatasetId, output: Option<&Output>) {
+        let Some(Output::Fields(fields)) = output else { return };
+        let mut fields = fields.clone();
         for (field, column) in fields.iter_mut().zip(&self.engine.graph().dataset(id).definition.columns) {
             field.name.clone_from(&column.name.value);
             field.comment.clone_from(&column.comment);
@@ -232,25 +243,23 @@ impl<'a> Work<'a> {
     }
 
     /// The columns that a flow's query gives; None if they fit no table.
-    fn flow(&mut self, id: FlowId, schema: &SchemaRef) -> Option<Vec<Field>> {
+    fn flow(&mut self, id: FlowId, output: &Output) -> Option<Vec<Field>> {
         let flow = self.engine.graph().flow(id);
         let span = flow.reading.query.span;
-        match output_fields(schema) {
-            Ok(fields) => match crate::table::canonical(&Columns::grown(fields.clone()).schema()) {
-                Ok(_) => Some(fields),
-                Err(why) => {
-                    self.analysis.diagnostics.push(
-                        Diagnostic::error("column-name", span, why)
-                            .condition("DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES")
-                            .reason(format!(
-                                "`{}` is stored as a Delta table",
-                                self.engine.graph().dataset(flow.target).label
-                            )),
-                    );
-                    None
-                }
-            },
-            Err(misfits) => {
+        match output {
+            Output::Fields(fields) => Some(fields.clone()),
+            Output::Names(why) => {
+                self.analysis.diagnostics.push(
+                    Diagnostic::error("column-name", span, why.as_str())
+                        .condition("DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES")
+                        .reason(format!(
+                            "`{}` is stored as a Delta table",
+                            self.engine.graph().dataset(flow.target).label
+                        )),
+                );
+                None
+            }
+            Output::Misfits(misfits) => {
                 for misfit in misfits {
                     let (code, help) = match &misfit {
                         Misfit::Duplicate { column } => {
@@ -312,27 +321,34 @@ impl<'a> Work<'a> {
     /// The columns of a source; None if those are unknown.
     async fn schema(&mut self, input: &ResolvedInput, key: &str, flow: Option<&Flow>) -> Result<Option<SchemaRef>> {
         Ok(match &input.source {
-            Source::Dataset { id, .. } => self.analysis.columns[id.0].as_ref().map(Columns::schema),
+            Source::Dataset { id, .. } => self.dataset_schema(*id),
             Source::External { id, .. } => self.external(id.0).await,
-            Source::Files(spec) => {
-                let schema = match self.stored_schema(flow, key)? {
-                    StoredSchema::Schema(schema) => Some(schema),
-                    StoredSchema::DoneWithout => None,
-                    StoredSchema::Unknown => match self.sources.files(spec).await {
-                        Ok(schema) => schema,
-                        Err(failure) => {
-                            self.report(Diagnostic {
-                                help: failure.help,
-                                ..Diagnostic::error(SOURCE_UNREADABLE, input.span, failure.message)
-                            });
-                            None
-                        }
-                    },
-                };
-                schema.map(|schema| table_schema(&schema, input.uses_metadata))
-            }
+            Source::Files(spec) => match self.stored_schema(flow, key)? {
+                StoredSchema::Schema(schema) => Some(table_schema(&schema, input.uses_metadata)),
+                StoredSchema::DoneWithout => None,
+                StoredSchema::Unknown => match self.sources.files(spec).await {
+                    Ok(schema) => schema.map(|schema| {
+                        let key = (source_key(spec), input.uses_metadata);
+                        let made = || table_schema(&schema, input.uses_metadata);
+                        self.file_schemas.entry(key).or_insert_with(made).clone()
+                    }),
+                    Err(failure) => {
+                        self.report(Diagnostic {
+                            help: failure.help,
+                            ..Diagnostic::error(SOURCE_UNREADABLE, input.span, failure.message)
+                        });
+                        None
+                    }
+                },
+            },
             Source::Unresolved => None,
         })
+    }
+
+    /// The columns of a dataset that was analysed; made once, however many read it.
+    fn dataset_schema(&mut self, id: DatasetId) -> Option<SchemaRef> {
+        let columns = self.analysis.columns[id.0].as_ref()?;
+        Some(self.dataset_schemas.entry(id).or_insert_with(|| columns.schema()).clone())
     }
 
     fn stored_schema(&self, flow: Option<&Flow>, key: &str) -> Result<StoredSchema> {
@@ -561,6 +577,9 @@ impl<'a> Work<'a> {
 
     /// The columns of the table on disk; what can't be changed in place is reported.
     async fn stored(&mut self, dataset: &'a Dataset, declared: Option<&Columns>) -> Result<Option<Columns>> {
+        if !self.has_storage {
+            return Ok(None);
+        }
         let Some(table) = self.engine.table(dataset)? else { return Ok(None) };
         let table = table.lock().await;
         let fields = schema_from_arrow(&table.schema()).map_err(Error::Internal)?;

@@ -164,7 +164,7 @@ fn raised<'a>(engine: &'a Engine, flow: &'a Flow, definition: &str) -> Option<(&
     (before < after_us).then_some((spec, before, after_us))
 }
 
-/// A warning for each pair of flows into one table whose file sources share files. A filter is taken to keep out what
+/// A warning for each flow whose file sources share files with another flow into its table. A filter is taken to keep out what
 /// the other one reads, unless both have the same.
 fn overlaps(engine: &Engine, history: &History, sources: &Sources) -> Vec<Diagnostic> {
     let graph = engine.graph();
@@ -177,8 +177,9 @@ fn overlaps(engine: &Engine, history: &History, sources: &Sources) -> Vec<Diagno
     }
     let mut found = Vec::new();
     for (target, flows) in by_target.into_iter().filter(|(_, flows)| flows.len() > 1) {
-        for (at, a) in flows.iter().enumerate() {
-            for b in &flows[at + 1..] {
+        for (at, b) in flows.iter().enumerate() {
+            // The first one is enough: of many flows over one folder every pair would say the same.
+            for a in &flows[..at] {
                 if found.len() >= OVERLAPS_MAX || filter(a) != filter(b) {
                     continue;
                 }
@@ -201,6 +202,7 @@ fn overlaps(engine: &Engine, history: &History, sources: &Sources) -> Vec<Diagno
                     .label(a.name_span, "the other flow")
                     .help("bound one of them (its path, modifiedAfter, a WHERE), or make rows distinct downstream"),
                 );
+                break;
             }
         }
     }

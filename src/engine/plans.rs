@@ -19,9 +19,11 @@ use datafusion::datasource::ViewTable;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::prelude::SessionContext;
 use futures::future::BoxFuture;
+use pipeline::data_type::Field;
 use pipeline::diagnostic::Diagnostic;
 use pipeline::graph::{Dataset, DatasetId, FlowId, Graph, InputId, Reading, Source};
 
+use crate::columns::{Columns, Misfit, output_fields};
 use crate::content_key::{ContentHasher, ContentKey};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -73,10 +75,32 @@ pub(crate) struct Planned {
 /// A sound query.
 #[derive(Debug)]
 pub(crate) struct PlannedQuery {
-    pub schema: SchemaRef,
+    /// Its columns, in types that a table can hold.
+    pub output: Output,
     /// What it does with a stream that needs the whole of it.
     pub stateful: Option<&'static str>,
     plan: LogicalPlan,
+}
+
+/// The columns that a query gives, or why no table can hold them.
+#[derive(Debug)]
+pub(crate) enum Output {
+    Fields(Vec<Field>),
+    /// What a Delta table says against their names.
+    Names(String),
+    Misfits(Vec<Misfit>),
+}
+
+impl Output {
+    fn of(plan: &LogicalPlan) -> Output {
+        match output_fields(plan.schema().as_arrow()) {
+            Ok(fields) => match crate::table::canonical(&Columns::grown(fields.clone()).schema()) {
+                Ok(_) => Output::Fields(fields),
+                Err(why) => Output::Names(why),
+            },
+            Err(misfits) => Output::Misfits(misfits),
+        }
+    }
 }
 
 impl Planned {
@@ -281,9 +305,10 @@ impl Planner {
                 }
             }
             let query = match is_sound {
-                true => session.plan(reading.query.sql.as_str(), inputs).await.map(|plan| {
-                    let schema = Arc::new(plan.schema().as_arrow().clone());
-                    PlannedQuery { schema, stateful: stream_rules::find(&plan), plan }
+                true => session.plan(reading.query.sql.as_str(), inputs).await.map(|plan| PlannedQuery {
+                    output: Output::of(&plan),
+                    stateful: stream_rules::find(&plan),
+                    plan,
                 }),
                 false => Err(Vec::new()),
             };

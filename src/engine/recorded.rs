@@ -35,8 +35,11 @@ pub(crate) struct Facts {
 /// The facts as of the last change of state.db. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct KnownFacts {
-    known: Arc<Mutex<Option<(PathBuf, Stamp, Arc<Facts>)>>>,
+    known: Arc<Mutex<Option<StampedFacts>>>,
 }
+
+/// The storage folder, when it was read, and what was there.
+type StampedFacts = (PathBuf, Stamp, Arc<Facts>);
 
 /// Times and sizes of state.db and of its journal: one of them changes with each commit.
 type Stamp = [Option<(SystemTime, u64)>; 2];

@@ -198,7 +198,8 @@ impl Engine {
             }
         }
         let mut statuses = Vec::new();
-        for flow in &graph.flows {
+        for id in graph.flow_ids() {
+            let flow = graph.flow(id);
             let dataset = graph.dataset(flow.target);
             let record = match state {
                 Some(state) => state.flow(&dataset.name.key(), &flow.name)?,
@@ -220,6 +221,7 @@ impl Engine {
                 state,
                 is_done,
                 comment: flow.comment.clone(),
+                depends_on: graph.order_names(id).into_iter().map(str::to_string).collect(),
                 last_run_us: record.and_then(|record| record.last_run_us),
                 metrics: ran.map(metrics).unwrap_or_default(),
                 error: ran.and_then(|ran| ran.error.clone()),

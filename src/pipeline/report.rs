@@ -56,6 +56,8 @@ pub struct FlowStatus {
     /// A once flow that has appended its rows.
     pub is_done: bool,
     pub comment: Option<String>,
+    /// The flows that it comes after by `depends_on`.
+    pub depends_on: Vec<String>,
     pub last_run_us: Option<i64>,
     pub metrics: FlowMetrics,
     pub error: Option<String>,

@@ -1,4 +1,4 @@
-//! A workspace of any size: layers of tables over a few JSON sources, as people write them.
+//! A workspace of any size: layers of tables over a few JSON sources, as people write them. No two queries are alike.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -52,7 +52,7 @@ pub fn definitions(file: usize) -> String {
             "
 CREATE OR REFRESH STREAMING TABLE bronze.orders_{file}_{table}
 COMMENT 'As delivered'
-AS SELECT *, _metadata.file_name AS source_file
+AS SELECT *, _metadata.file_name AS source_file, {file} AS area
 FROM STREAM read_files('${{data}}/source_{source}', format => 'json', maxFilesPerTrigger => 10);
 "
         );
@@ -62,7 +62,7 @@ FROM STREAM read_files('${{data}}/source_{source}', format => 'json', maxFilesPe
             text,
             "
 CREATE TEMPORARY VIEW paid_{file}_{table}
-AS SELECT * EXCEPT (tags) FROM STREAM(bronze.orders_{file}_{table}) WHERE status <> 'TEST';
+AS SELECT * EXCEPT (tags) FROM STREAM(bronze.orders_{file}_{table}) WHERE status <> 'TEST_{file}_{table}';
 
 CREATE OR REFRESH STREAMING TABLE silver.orders_{file}_{table}
 COMMENT 'Cleaned'
@@ -70,6 +70,7 @@ AS SELECT
   o.id AS order_id,
   o.customer_id,
   upper(trim(o.status)) AS status,
+  {file} * 10 + {table} AS made_by,
   CAST(o.amount AS DECIMAL(18, 2)) AS amount,
   to_timestamp(o.created_at) AS created_at,
   o.address.city AS city,
@@ -88,7 +89,7 @@ AS SELECT
   a.city,
   count(*) AS orders,
   sum(a.amount) AS revenue,
-  max(b.amount) AS largest
+  max(b.amount) AS largest_{file}_{table}
 FROM silver.orders_{file}_{table} AS a
 LEFT JOIN silver.orders_{file}_{other} AS b ON a.order_id = b.order_id
 WHERE a.status IN ('S0', 'S1')

@@ -1,19 +1,24 @@
 //! A table protected from full refreshes must not stream from one that isn't: resetting the one above
 //! would break it.
 
+use std::collections::BTreeSet;
+
 use crate::diagnostic::Diagnostic;
-use crate::graph::Graph;
+use crate::graph::{Graph, Source};
 use crate::settings::Settings;
 
 pub(super) fn check(graph: &Graph, _settings: &Settings, diagnostics: &mut Vec<Diagnostic>) {
-    for id in graph.dataset_ids() {
-        let upstream = graph.dataset(id);
-        if !upstream.kind().is_stored() || !upstream.is_reset_allowed() {
+    for (id, reader) in graph.dataset_ids().map(|id| (id, graph.dataset(id))) {
+        if reader.is_reset_allowed() {
             continue;
         }
-        for reader in graph.stream_readers(id) {
-            let reader = graph.dataset(reader);
-            if reader.is_reset_allowed() {
+        let inputs = graph.readings(id).flat_map(|reading| graph.all_inputs(reading));
+        let streams = inputs.filter(|input| input.is_stream).filter_map(|input| match input.source {
+            Source::Dataset { id, .. } => Some(id),
+            _ => None,
+        });
+        for upstream in streams.collect::<BTreeSet<_>>().into_iter().map(|id| graph.dataset(id)) {
+            if !upstream.kind().is_stored() || !upstream.is_reset_allowed() {
                 continue;
             }
             diagnostics.push(

@@ -387,6 +387,7 @@ fn status(rows: impl Fn(&str) -> Option<u64>, state: State) -> Status {
                 state: if kind(name) == FlowKind::Once { State::Idle } else { state },
                 is_done: state == State::Completed && kind(name) == FlowKind::Once,
                 comment: None,
+                depends_on: Vec::new(),
                 last_run_us: None,
                 metrics: FlowMetrics::default(),
                 error: None,
