@@ -70,7 +70,7 @@ impl Trouble {
             Trouble::Unconfirmed { .. } => Exit::Unconfirmed,
             Trouble::Engine(Error::Canceled) => Exit::Canceled,
             Trouble::Engine(error) => match error.code() {
-                "no-workspace" | "not-utf-8" | "bad-glob" => Exit::InvalidWorkspace,
+                "no-workspace" | "bad-glob" => Exit::InvalidWorkspace,
                 "unknown-dataset" | "unknown-flow" | "filter" => Exit::Usage,
                 _ => Exit::Failed,
             },

@@ -6,8 +6,8 @@ use std::path::{Component, Path, PathBuf};
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use pipeline::parse::settings;
-use pipeline::text::SourceFile;
-use pipeline::workspace::Workspace;
+use pipeline::text::{FileId, SourceFile};
+use pipeline::workspace::{UnreadableFile, Workspace};
 
 use crate::error::{Error, Result};
 
@@ -37,14 +37,15 @@ pub fn definition_paths(root: &Path) -> Vec<String> {
 pub fn storage_folder(root: &Path, overrides: &[(String, String)]) -> PathBuf {
     let text = std::fs::read_to_string(root.join(SETTINGS_FILE)).unwrap_or_default();
     let files = vec![SourceFile { path: SETTINGS_FILE.to_string(), text }];
-    let (settings, _) = settings(&Workspace { folder_name: String::new(), files, overrides: overrides.to_vec() });
+    let workspace = Workspace { files, overrides: overrides.to_vec(), ..Workspace::default() };
+    let (settings, _) = settings(&workspace);
     absolute(root, &settings.storage)
 }
 
 /// Reads flowbench.toml and the definition files that its `sources` match.
 ///
 /// # Errors
-/// No flowbench.toml in `root`; a file that can't be read or isn't UTF-8.
+/// No flowbench.toml in `root`; a folder that can't be read. Files that can't are in [`Workspace::unreadable`].
 pub fn open_workspace(root: &Path, overrides: &[(String, String)]) -> Result<Workspace> {
     let settings_path = root.join(SETTINGS_FILE);
     if !settings_path.is_file() {
@@ -56,11 +57,8 @@ pub fn open_workspace(root: &Path, overrides: &[(String, String)]) -> Result<Wor
     }
     let folder_name =
         root.file_name().map_or_else(|| "pipeline".to_string(), |name| name.to_string_lossy().into_owned());
-    let mut workspace = Workspace {
-        folder_name,
-        files: vec![SourceFile { path: SETTINGS_FILE.to_string(), text: read(&settings_path)? }],
-        overrides: overrides.to_vec(),
-    };
+    let mut workspace = Workspace { folder_name, overrides: overrides.to_vec(), ..Workspace::default() };
+    add(&mut workspace, root, SETTINGS_FILE.to_string());
     // The globs stand in the file just read. What is wrong with it is reported when the whole is loaded.
     let (settings, _) = settings(&workspace);
     let mut paths = Vec::new();
@@ -70,8 +68,7 @@ pub fn open_workspace(root: &Path, overrides: &[(String, String)]) -> Result<Wor
     paths.retain(|path| globs.is_match(path));
     paths.sort();
     for path in paths {
-        let text = read(&root.join(&path))?;
-        workspace.files.push(SourceFile { path, text });
+        add(&mut workspace, root, path);
     }
     Ok(workspace)
 }
@@ -114,15 +111,32 @@ fn globs(sources: &[String]) -> Result<GlobSet> {
     globs.build().map_err(|e| Error::user("bad-glob", e.to_string(), "use fewer globs in `sources`"))
 }
 
-fn read(path: &Path) -> Result<String> {
-    let text = std::fs::read_to_string(path).map_err(|e| match e.kind() {
-        std::io::ErrorKind::InvalidData => {
-            Error::user("not-utf-8", format!("`{}` is not UTF-8 text", path.display()), "save it as UTF-8")
-        }
-        _ => Error::io("read", path, e),
-    })?;
+/// Adds a file. One that is there and can't be read is added without its text: it hides nothing of the others.
+fn add(workspace: &mut Workspace, root: &Path, path: String) {
+    let file = FileId(workspace.files.len());
+    let mut unreadable = |code: &'static str, why: &str, help: &str| {
+        let (message, help) = (format!("`{path}` {why}"), help.to_string());
+        workspace.unreadable.push(UnreadableFile { file, code, message, help });
+        String::new()
+    };
+    let text = match std::fs::read(root.join(&path)) {
+        Ok(bytes) => match String::from_utf8(bytes) {
+            Ok(text) => text,
+            Err(error) => {
+                let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+                let line = valid.iter().filter(|byte| **byte == b'\n').count() + 1;
+                unreadable("not-utf-8", &format!("is not UTF-8 text: see line {line}"), "save it as UTF-8")
+            }
+        },
+        Err(error) => unreadable(
+            "unreadable-file",
+            &format!("can't be read: {error}"),
+            "make it readable, or take it out of `sources` in flowbench.toml",
+        ),
+    };
     // Some editors begin a file with a byte order mark, which means nothing in UTF-8.
-    Ok(text.strip_prefix('\u{feff}').map_or(text.clone(), str::to_string))
+    let text = text.strip_prefix('\u{feff}').map_or(text.clone(), str::to_string);
+    workspace.files.push(SourceFile { path, text });
 }
 
 /// Takes `.` and `..` out of a path without looking at the disk; a relative path starts at `root`.

@@ -38,7 +38,16 @@ impl Engine {
         notices.extend(overlaps(self.graph(), self.root(), &plan, state.as_ref(), &listings).await?);
         let mut backlog = Vec::new();
         for (id, action) in &plan.flows {
-            if *action == FlowAction::Run && self.graph().flow(*id).kind != FlowKind::Complete {
+            let reads = matches!(action, FlowAction::Run | FlowAction::RunOnceAgain);
+            // Of a table that a once flow reads as a whole nothing is new or old.
+            let flow = self.graph().flow(*id);
+            let inputs = self.graph().all_inputs(&flow.reading);
+            let is_counted = match flow.kind {
+                FlowKind::Append => true,
+                FlowKind::Once => inputs.iter().any(|input| matches!(input.source, Source::Files(_))),
+                FlowKind::Complete => false,
+            };
+            if reads && is_counted {
                 let is_anew = plan.full_refresh.contains(&self.graph().flow(*id).target);
                 backlog.push(self.backlog(state.as_ref().filter(|_| !is_anew), *id, &listings).await?);
             }
@@ -81,6 +90,12 @@ impl Engine {
                 _ => None,
             };
             match &source.input.source {
+                // A once flow reads its whole source, whatever a batch that didn't come to its end had planned.
+                Source::Files(spec) if flow.kind == FlowKind::Once => {
+                    let files = &listings.list(spec).await?.files;
+                    backlog.files += files.len() as u64;
+                    backlog.bytes += files.iter().map(|file| file.size as u64).sum::<u64>();
+                }
                 Source::Files(spec) => {
                     let files = LedgerPaths::new(spec, self.root()).write(&listings.list(spec).await?.files);
                     let known_by = if spec.allow_overwrites { KnownBy::PathTimeAndSize } else { KnownBy::Path };

@@ -99,6 +99,7 @@ async fn loop_until_end(
         answers,
         done,
         engine: None,
+        unreadable: None,
         watched: None,
         revision: 0,
         analysis: None,
@@ -143,6 +144,8 @@ struct Serving<A> {
     done: UnboundedSender<Done>,
     /// None as long as the workspace can't be read.
     engine: Option<Engine>,
+    /// Why the files can't be read now; what was read before is only shown.
+    unreadable: Option<Problem>,
     watched: Option<(Watcher, Receiver<Vec<PathBuf>>)>,
     revision: u64,
     analysis: Option<AbortHandle>,
@@ -208,13 +211,16 @@ impl<A: Answers> Serving<A> {
         let engine = match read {
             Ok(engine) => engine,
             Err(error) => {
-                self.answers.tell(Answer::Unreadable(problem(&error, self.engine.as_ref())));
+                let problem = problem(&error, self.engine.as_ref());
+                self.unreadable = Some(problem.clone());
+                self.answers.tell(Answer::Unreadable(problem));
                 self.watch_folder(Path::new(".flowbench"));
                 return;
             }
         };
+        self.unreadable = None;
         self.revision += 1;
-        self.watch_folder(&engine.storage().to_path_buf());
+        self.watch_folder(engine.storage());
         let verdict = Verdict {
             revision: self.revision,
             stage: Stage::Structure,
@@ -348,6 +354,10 @@ impl<A: Answers> Serving<A> {
     }
 
     fn start(&mut self, engine: Engine, request: UpdateRequest) {
+        if let Some(problem) = self.unreadable.clone() {
+            self.answers.tell(Answer::Ended { request, outcome: Err(problem) });
+            return;
+        }
         if self.running.is_some() {
             let problem = Problem {
                 code: "update-running".to_string(),
@@ -416,6 +426,9 @@ impl<A: Answers> Serving<A> {
 
     /// Analyses the files as they were read last.
     fn analyse_again(&mut self, looks: bool) {
+        if self.unreadable.is_some() {
+            return;
+        }
         let Some(engine) = self.engine.clone() else { return };
         if let Some(analysis) = self.analysis.take() {
             analysis.abort();
@@ -443,7 +456,15 @@ impl<A: Answers> Serving<A> {
         };
         let stamp = state_stamp(engine.storage());
         if stamp != self.stamp {
+            let is_gone = stamp.is_none() && self.running.is_none();
             self.stamp = stamp;
+            if is_gone {
+                // The storage folder was removed: open tables and what is remembered of them went with it.
+                self.engine = None;
+                self.told_event = None;
+                self.read(Instant::now());
+                return;
+            }
             self.tell_events();
             self.want_status();
         } else if self.running.is_none() && WriterLock::is_held(engine.storage()) {

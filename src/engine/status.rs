@@ -224,7 +224,10 @@ impl Engine {
                 depends_on: graph.order_names(id).into_iter().map(str::to_string).collect(),
                 last_run_us: record.and_then(|record| record.last_run_us),
                 metrics: ran.map(metrics).unwrap_or_default(),
-                error: ran.and_then(|ran| ran.error.clone()),
+                // Of an attempt that a later one made good nobody has to hear.
+                error: ran
+                    .filter(|_| matches!(state, RunState::Failed | RunState::Skipped))
+                    .and_then(|ran| ran.error.clone()),
             });
         }
         Ok(statuses)

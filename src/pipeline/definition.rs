@@ -3,6 +3,7 @@
 //! SQL and TOML give the same definitions; nothing after parsing knows which it was.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::name::Name;
 use crate::query::Query;
@@ -82,7 +83,7 @@ pub struct DatasetDefinition {
     /// Not published; visible in the pipeline only.
     pub is_private: bool,
     /// `AS query`: for a streaming table the default flow, named like the table.
-    pub query: Option<Query>,
+    pub query: Option<Arc<Query>>,
     /// `FLOW INSERT ONCE BY NAME query`: the default flow runs once, until a full refresh.
     pub is_once: bool,
     /// Written in a legacy LIVE form, where a batch `read_files` is an incremental read.
@@ -116,7 +117,7 @@ impl DatasetDefinition {
             parts.chain([&mut name.span]).for_each(|span| span.move_to(moved));
         }
         partition_by.iter_mut().chain(cluster_by).for_each(|column| column.span.move_to(moved));
-        query.iter_mut().for_each(|query| query.move_to(moved));
+        query.iter_mut().for_each(|query| Arc::make_mut(query).move_to(moved));
         name.span.move_to(moved);
         span.move_to(moved);
     }
@@ -144,7 +145,8 @@ pub struct FlowDefinition {
     /// The flows that must have ended before this one starts.
     pub depends_on: Vec<FlowReference>,
     pub comment: Option<String>,
-    pub query: Query,
+    /// Shared with the graph: an edit of another file copies no query.
+    pub query: Arc<Query>,
     pub limits: FlowLimits,
     /// The whole statement.
     pub span: Span,
@@ -165,7 +167,7 @@ impl FlowDefinition {
     fn move_to(&mut self, moved: &dyn Fn(FileId) -> FileId) {
         let FlowDefinition { name, target, depends_on, query, span, scope: _, is_once: _, comment: _, limits: _ } =
             self;
-        query.move_to(moved);
+        Arc::make_mut(query).move_to(moved);
         let waits = depends_on.iter_mut().map(|flow| &mut flow.span);
         [&mut name.span, &mut target.span, span].into_iter().chain(waits).for_each(|span| span.move_to(moved));
     }

@@ -187,12 +187,19 @@ pub fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Op
         let begins_otherwise = lower.chars().next() != wanted.chars().next();
         (strsim::damerau_levenshtein(&wanted, &lower), begins_otherwise, name)
     };
-    names
+    let mut near: Vec<_> = names
         .into_iter()
         .map(by_distance)
         .filter(|(distance, _, name)| *distance <= (name.chars().count().max(wanted.chars().count()) / 3).max(1))
-        .min()
-        .map(|(.., name)| name)
+        .collect();
+    near.sort();
+    near.dedup_by(|a, b| a.2.eq_ignore_ascii_case(b.2));
+    match near[..] {
+        // Of two that are equally near neither is meant for sure, and a guess may be applied.
+        [first, second, ..] if (first.0, first.1) == (second.0, second.1) && first.0 > 0 => None,
+        [first, ..] => Some(first.2),
+        [] => None,
+    }
 }
 
 #[cfg(test)]
@@ -205,5 +212,7 @@ mod tests {
         assert_eq!(nearest("Pipelin", ["pipeline"]), Some("pipeline"));
         assert_eq!(nearest("yar", ["var", "year"]), Some("year"));
         assert_eq!(nearest("zzz", ["color", "size"]), None);
+        assert_eq!(nearest("f9", ["f1", "f3"]), None);
+        assert_eq!(nearest("Size", ["sizes", "size", "SIZE"]), Some("SIZE"));
     }
 }

@@ -4,6 +4,7 @@
 //! finished graph are in `validate`.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 use crate::definition::{DatasetDefinition, DatasetKind, Definition, FlowDefinition, FlowLimits, FlowReference, Scope};
 use crate::diagnostic::{Diagnostic, nearest};
@@ -124,7 +125,7 @@ pub struct Predecessor {
 /// A query with its inputs resolved; `inputs[i]` belongs to `query.inputs[i]`.
 #[derive(Debug, Clone)]
 pub struct Reading {
-    pub query: Query,
+    pub query: Arc<Query>,
     pub inputs: Vec<ResolvedInput>,
 }
 
@@ -204,7 +205,7 @@ impl Graph {
             next_input,
             diagnostics: Vec::new(),
         };
-        let reading = builder.resolve(query, &scope);
+        let reading = builder.resolve(Arc::new(query), &scope);
         (reading, builder.diagnostics)
     }
 
@@ -558,7 +559,7 @@ impl Builder<'_> {
     }
 
     /// Looks a name up as SQL does: first the datasets of the pipeline, then the external tables.
-    fn resolve(&mut self, query: Query, scope: &Scope) -> Reading {
+    fn resolve(&mut self, query: Arc<Query>, scope: &Scope) -> Reading {
         let mut inputs = Vec::new();
         for input in &query.inputs {
             let source = match &input.source {

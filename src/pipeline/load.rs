@@ -4,6 +4,7 @@ use crate::diagnostic::{self, Diagnostic};
 use crate::graph::Graph;
 use crate::parse::{self, ParsedFiles};
 use crate::settings::Settings;
+use crate::text::Span;
 use crate::validate::validate;
 use crate::workspace::Workspace;
 
@@ -35,6 +36,10 @@ pub fn load_again(workspace: Workspace, before: &ParsedFiles) -> (Pipeline, Pars
     let (settings, mut diagnostics) = parse::settings(&workspace);
     let (definitions, problems, parsed) = parse::files(&workspace, &settings, before);
     diagnostics.extend(problems);
+    for unreadable in &workspace.unreadable {
+        let start = Span { file: unreadable.file, start: 0, end: 0 };
+        diagnostics.push(Diagnostic::error(unreadable.code, start, &unreadable.message).help(&unreadable.help));
+    }
     let (graph, problems) = Graph::build(definitions, &settings);
     diagnostics.extend(problems);
     let found = validate(&graph, &settings).into_iter().filter(|found| !is_consequence(found, &graph, &diagnostics));
@@ -70,7 +75,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::text::{SourceFile, Span};
+    use crate::text::SourceFile;
 
     /// The example workspaces, as the engine would read them.
     fn examples() -> Vec<Workspace> {
@@ -87,7 +92,12 @@ mod tests {
             paths.sort();
             let paths = std::iter::once(folder.join("flowbench.toml")).chain(paths);
             let files = paths.filter(|path| Path::new(path).is_file()).map(file).collect();
-            workspaces.push(Workspace { folder_name: "w".to_string(), files, overrides: Vec::new() });
+            workspaces.push(Workspace {
+                folder_name: "w".to_string(),
+                files,
+                unreadable: Vec::new(),
+                overrides: Vec::new(),
+            });
         }
         workspaces.sort_by_key(|workspace| workspace.files.len());
         assert!(workspaces.len() > 3, "the examples have moved");

@@ -211,6 +211,7 @@ mod tests {
         Workspace {
             folder_name: "case".to_string(),
             files: vec![file("flowbench.toml", String::new()), file("transformations/all.sql", sql)],
+            unreadable: Vec::new(),
             overrides: Vec::new(),
         }
     }

@@ -108,6 +108,10 @@ where
             () = sleep_until(wake) => inputs.push(Input::Tick),
         }
         let is_tick = matches!(inputs[..], [Input::Tick]);
+        // What was on its way when the size changed may have been drawn anywhere.
+        if inputs.iter().any(|input| matches!(input, Input::Resize(..))) {
+            screen.draw_all_again()?;
+        }
         let mut effects = Vec::new();
         for input in inputs {
             panic_for_a_test(&input);

@@ -50,7 +50,9 @@ impl Table {
         if state.needs_delta_reader() {
             return self.delta_provider(state.version, None).await;
         }
-        let files = state.files.values().cloned().collect();
+        // Oldest first, so that the first rows of a table are the same as long as it only grows.
+        let mut files: Vec<Arc<Add>> = state.files.values().cloned().collect();
+        files.sort_by(|a, b| a.modification_time.cmp(&b.modification_time).then_with(|| a.path.cmp(&b.path)));
         Ok(Arc::new(DataFiles::new(&self.dir, &state.schema, &state.metadata.partition_columns, files)))
     }
 

@@ -6,6 +6,8 @@
 //! ```
 //! `DEPENDS ON` is ours: the reference pages have `depends_on` in Python only.
 
+use std::sync::Arc;
+
 use super::cursor::{Cursor, Parse};
 use super::statement::{Head, Statement, not_supported_yet, read_query};
 use crate::definition::{Definition, FlowDefinition, FlowReference};
@@ -86,7 +88,7 @@ impl Head<'_> {
             is_once,
             depends_on,
             comment,
-            query,
+            query: Arc::new(query),
             limits: self.limits.clone(),
             span,
         }));

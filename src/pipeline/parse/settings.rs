@@ -419,7 +419,8 @@ mod tests {
                     one = \"${two}\"\ntwo = \"${one}\"\n";
         let file = SourceFile { path: "flowbench.toml".to_string(), text: text.to_string() };
         let overrides = vec![("root".to_string(), "/other ${x}".to_string()), ("new".to_string(), "1,2".to_string())];
-        let workspace = Workspace { folder_name: "orders".to_string(), files: vec![file], overrides };
+        let workspace =
+            Workspace { folder_name: "orders".to_string(), files: vec![file], unreadable: Vec::new(), overrides };
         let (settings, diagnostics) = settings(&workspace);
         let text = |name: &str| settings.configuration[name].text();
         assert_eq!(text("events"), "/other ${x}/events");

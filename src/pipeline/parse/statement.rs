@@ -8,6 +8,8 @@
 //! ```
 //! Not here: columns (`columns.rs`), clauses (`clauses.rs`), `CREATE FLOW` (`flow.rs`).
 
+use std::sync::Arc;
+
 use super::clauses::{parse_clauses, unexpected_clause};
 use super::columns::parse_columns;
 use super::cursor::{Cursor, Parse};
@@ -199,7 +201,7 @@ impl Head<'_> {
     fn body(&self, dataset: &mut DatasetDefinition, cursor: &mut Cursor<'_>, statement: &mut Statement) -> Parse<()> {
         let is_streaming_table = dataset.kind == DatasetKind::StreamingTable;
         if cursor.take_word("AS") {
-            dataset.query = read_query(cursor, statement)?;
+            dataset.query = read_query(cursor, statement)?.map(Arc::new);
         } else if cursor.is_word(0, "FLOW") {
             let first = cursor.at;
             cursor.at += 1;
@@ -225,7 +227,7 @@ impl Head<'_> {
             }
             cursor.expect_words(&["BY", "NAME"])?;
             refuse_change_flows(cursor, first)?;
-            dataset.query = read_query(cursor, statement)?;
+            dataset.query = read_query(cursor, statement)?.map(Arc::new);
         } else if cursor.is_at_end() {
             if !is_streaming_table {
                 return Err(Box::new(
@@ -239,7 +241,7 @@ impl Head<'_> {
             && dataset.is_legacy_live
             && let Some(query) = &mut dataset.query
         {
-            read_live_files_as_streams(query, &mut statement.diagnostics);
+            read_live_files_as_streams(Arc::make_mut(query), &mut statement.diagnostics);
         }
         Ok(())
     }

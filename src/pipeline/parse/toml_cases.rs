@@ -75,7 +75,7 @@ sql = "SELECT * FROM read_files('${root}/year={year}/*/*', format => 'json')"
 
 fn workspace(settings: String) -> Workspace {
     let file = SourceFile { path: "flowbench.toml".to_string(), text: settings };
-    Workspace { folder_name: "folder".to_string(), files: vec![file], overrides: Vec::new() }
+    Workspace { folder_name: "folder".to_string(), files: vec![file], unreadable: Vec::new(), overrides: Vec::new() }
 }
 
 fn cases(folder: &str) -> Vec<(PathBuf, String)> {

@@ -5,6 +5,7 @@
 //! and targets exist (the graph).
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::definition::{
     ColumnDefinition, DatasetDefinition, DatasetKind, Definition, FlowDefinition, FlowLimits, FlowReference, Scope,
@@ -155,7 +156,7 @@ impl Context<'_> {
             cluster_by,
             properties,
             is_private,
-            query,
+            query: query.map(Arc::new),
             is_once: false,
             is_legacy_live: false,
             limits,
@@ -195,7 +196,7 @@ impl Context<'_> {
             is_once,
             depends_on,
             comment,
-            query,
+            query: Arc::new(query),
             limits,
             span: table.span(),
         }))

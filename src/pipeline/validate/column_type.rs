@@ -36,7 +36,8 @@ mod tests {
         let settings = "[[source]]\nname = \"s\"\nformat = \"delta\"\npath = \"s\"";
         let files = [("flowbench.toml", settings), ("transformations/a.sql", sql), ("transformations/b.toml", toml)];
         let files = files.map(|(path, text)| SourceFile { path: path.to_string(), text: text.to_string() }).to_vec();
-        let pipeline = load(Workspace { folder_name: "w".to_string(), files, overrides: Vec::new() });
+        let pipeline =
+            load(Workspace { folder_name: "w".to_string(), files, unreadable: Vec::new(), overrides: Vec::new() });
         let found: Vec<_> = pipeline
             .diagnostics
             .iter()

@@ -162,7 +162,7 @@ mod tests {
             let (reads, waits) = (within(reads), within(waits));
             let file = |path: &str, text: String| SourceFile { path: path.to_string(), text };
             let files = vec![file("flowbench.toml", String::new()), file("all.sql", sql(flows, &reads, &waits))];
-            let pipeline = load(Workspace { folder_name: "case".to_string(), files, overrides: Vec::new() });
+            let pipeline = load(Workspace { folder_name: "case".to_string(), files, unreadable: Vec::new(), overrides: Vec::new() });
             let edges: BTreeSet<(usize, usize)> = reads.union(&waits).copied().collect();
             let reach = closure(flows, &edges);
             let on_a_circle = |(before, after): &(usize, usize)| reach[*after][*before];

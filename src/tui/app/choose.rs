@@ -264,6 +264,10 @@ impl App {
 
     /// Goes to a finding: the next one, or the one before.
     pub(super) fn go_to_issue(&mut self, is_next: bool) {
+        if let Some(problem) = self.known.unreadable.clone() {
+            self.say_problem(&problem);
+            return;
+        }
         let len = self.issue_list().len();
         if len == 0 {
             self.say(Role::Good, "nothing is wrong with the files");
@@ -311,6 +315,10 @@ impl App {
                     let flows = graph.dataset(id).flows.iter().map(|flow| graph.flow(*flow).name.clone());
                     flows.into_iter().find(|name| self.known.flow_state(name) == State::Failed)
                 });
+                if let Some(at) = flow.as_ref().and_then(|flow| self.flow_names().iter().position(|name| name == flow))
+                {
+                    self.flows.cursor = at;
+                }
                 let error = flow.as_ref().and_then(|name| self.flow_error(name));
                 self.choose(Node::Dataset(label.clone()));
                 self.say(Role::Error, error.map_or(format!("{label} has errors"), |error| format!("{label}: {error}")));

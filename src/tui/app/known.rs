@@ -128,9 +128,11 @@ impl Known {
             && !update.is_ours
             && update.number == Some(newest.number)
             && newest.state.is_final()
-            && !update.state.is_final()
         {
             update.ended(newest.state, newest.ended_us.unwrap_or(update.last_us));
+            for outcome in &newest.flows {
+                update.settle(&outcome.flow, outcome.state, outcome.error.as_ref());
+            }
         }
         let place = |(at, name): (usize, &String)| (name.clone(), at);
         self.stored = (
@@ -182,7 +184,8 @@ impl Known {
 
     /// Errors and warnings of the files.
     pub fn counts(&self) -> (usize, usize) {
-        self.counts
+        // Files that can't be read are an error of the workspace, whatever they said before.
+        (self.counts.0 + usize::from(self.unreadable.is_some()), self.counts.1)
     }
 
     /// The dataset of this label in the graph that is drawn.
@@ -232,9 +235,18 @@ impl Known {
         self.status.as_ref()?.flows.get(*self.stored.1.get(name)?)
     }
 
-    /// Datasets that are on disk and no longer in the files.
+    /// Datasets that are on disk and no longer in the files; those that the last good files have are not meant.
     pub fn inactive(&self) -> impl Iterator<Item = &DatasetStatus> {
-        self.status.iter().flat_map(|status| &status.datasets).filter(|dataset| !dataset.is_active)
+        let stored = self.status.iter().flat_map(|status| &status.datasets);
+        stored.filter(|dataset| !dataset.is_active && !self.names.datasets.contains_key(&dataset.name))
+    }
+
+    /// A flow's state in the update that is shown; a flow that it doesn't know was not started by it.
+    pub fn state_in_update(&self, name: &str) -> State {
+        match &self.update {
+            Some(update) => update.flows.get(name).map_or(State::Idle, |flow| flow.state),
+            None => self.flow_state(name),
+        }
     }
 
     /// A flow's state: in the update that runs, else in the last one that ran it.

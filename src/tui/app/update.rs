@@ -125,7 +125,26 @@ impl Update {
     /// It ended.
     pub fn ended(&mut self, state: State, time_us: i64) {
         self.state = state;
-        self.ended_us.get_or_insert(time_us);
+        let ended_us = *self.ended_us.get_or_insert(time_us);
+        // A flow that was not heard of again ended with its update.
+        for flow in self.flows.values_mut().filter(|flow| !flow.state.is_final()) {
+            flow.state = match (state, flow.state) {
+                (State::Failed, State::Running | State::Planning) => State::Failed,
+                (State::Failed, _) => State::Skipped,
+                _ => State::Canceled,
+            };
+            flow.ended_us = flow.started_us.map(|_| ended_us);
+        }
+    }
+
+    /// Corrects a flow's state by what state.db says: the process may have died before it told.
+    pub fn settle(&mut self, flow: &str, state: State, error: Option<&Failure>) {
+        let ended_us = self.ended_us;
+        if let Some(flow) = self.flows.get_mut(flow).filter(|flow| !flow.state.is_final()) {
+            flow.state = state;
+            flow.ended_us = flow.ended_us.or(ended_us);
+            flow.error = error.cloned().or(flow.error.take());
+        }
     }
 
     /// It was refused before it began.
@@ -189,13 +208,14 @@ impl Update {
 
     /// How many flows are in each state, in a fixed order; states without flows are left out.
     pub fn counts(&self) -> Vec<(State, usize)> {
+        // What needs attention first: the end is cut in a narrow terminal.
         const ORDER: [State; 9] = [
+            State::Failed,
             State::Running,
             State::Planning,
-            State::Completed,
-            State::Failed,
             State::Skipped,
             State::Canceled,
+            State::Completed,
             State::Queued,
             State::Idle,
             State::Excluded,

@@ -236,6 +236,10 @@ impl App {
             return (false, self.open_confirm(Confirm::full_refresh(self, request)));
         }
         match (&confirm.tier, key.code) {
+            (Tier::Type(name), Code::Enter) => {
+                self.say(Role::Warning, format!("that is not `{name}`; nothing was done"));
+                (true, Vec::new())
+            }
             (Tier::Type(_), _) => {
                 confirm.typed.key(key);
                 (true, Vec::new())
@@ -410,7 +414,7 @@ pub fn draw(app: &mut App, confirm: &Confirm, area: Rect, buffer: &mut Buffer) {
 }
 
 /// Breaks a text at blanks into lines of at most `room` cells.
-fn wrapped(text: &str, room: usize) -> Vec<String> {
+pub(super) fn wrapped(text: &str, room: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
         let line = lines.last_mut().expect("there is always one");

@@ -18,7 +18,7 @@ use crate::app::{App, Effect, twin};
 use crate::key::{Code, Key};
 use crate::screen::popup_frame;
 use crate::theme::Role;
-use crate::widget::text::fit;
+use crate::widget::text::{fit, width};
 
 /// The title of the menu of what to run.
 const RUN: &str = "Run";
@@ -131,9 +131,17 @@ impl Menu {
 }
 
 impl App {
+    /// Why nothing can be started while an update runs.
+    fn running_words(&self) -> String {
+        match self.known.update.as_ref().is_some_and(|update| update.is_ours) {
+            true => "an update is running; Ctrl-C stops it".to_string(),
+            false => "an update runs in another process".to_string(),
+        }
+    }
+
     /// `r`: what to bring up to date.
     pub(crate) fn open_run_menu(&mut self) -> Vec<Effect> {
-        let running = self.known.is_running().then(|| "an update is running; Ctrl-C stops it".to_string());
+        let running = self.known.is_running().then(|| self.running_words());
         let invalid = match self.known.counts().0 {
             0 => None,
             n => Some(format!("{} to mend first; ]d goes there", number::counted(n as u64, "error", "errors"))),
@@ -165,6 +173,7 @@ impl App {
             let open = once.filter(|flow| self.known.flow_status(&flow.name).is_none_or(|status| !status.is_done));
             open.map(|flow| flow.name.clone()).collect()
         });
+        let has_once = graph.is_some_and(|graph| graph.flows.iter().any(|flow| flow.kind == FlowKind::Once));
         let backfill_title = match backfills.len() {
             0 => "backfills that have not run".to_string(),
             n => format!("backfills only ({n} to run)"),
@@ -187,7 +196,8 @@ impl App {
                 'o',
                 &backfill_title,
                 match backfills.is_empty() {
-                    true => Err("every backfill is done".to_string()),
+                    true if has_once => Err("every backfill is done".to_string()),
+                    true => Err("there is none in this pipeline".to_string()),
                     false => Ok(UpdateRequest { flows: backfills, ..request() }),
                 },
             ),
@@ -219,7 +229,7 @@ impl App {
             return Vec::new();
         };
         let why_not = match (self.known.is_running(), self.known.counts().0) {
-            (true, _) => Some("an update is running; Ctrl-C stops it".to_string()),
+            (true, _) => Some(self.running_words()),
             (false, 0) => None,
             (false, n) => {
                 Some(format!("{} to mend first; ]d goes there", number::counted(n as u64, "error", "errors")))
@@ -409,6 +419,9 @@ fn problem_lines(problem: &Problem) -> Vec<(Role, String)> {
     lines
 }
 
+/// Blanks before the second line of a plan's line.
+const INDENT: usize = 14;
+
 /// Draws the popup.
 pub fn draw(app: &mut App, menu: &Menu, area: Rect, buffer: &mut Buffer) {
     let theme = app.options.theme;
@@ -418,7 +431,10 @@ pub fn draw(app: &mut App, menu: &Menu, area: Rect, buffer: &mut Buffer) {
         let row = Rect { y: inner.y + at as u16, height: 1, ..inner };
         let (role, why) = match &item.choice {
             Ok(_) => (Role::Text, String::new()),
-            Err(why) => (Role::Muted, format!("  ({why})")),
+            Err(why) => {
+                let room = usize::from(inner.width).saturating_sub(width(&item.title) + 4);
+                (Role::Muted, fit(&format!("  ({why})"), room).into_owned())
+            }
         };
         let line = Line::from(vec![
             Span::styled(format!(" {} ", item.key), theme.style(if why.is_empty() { Role::Key } else { Role::Muted })),
@@ -448,7 +464,15 @@ pub fn draw(app: &mut App, menu: &Menu, area: Rect, buffer: &mut Buffer) {
     let lines = match &menu.plans[menu.list.cursor] {
         Plan::NotAsked => return,
         Plan::Asked => vec![(Role::Muted, "looking at files, tables and sources…".to_string())],
-        Plan::Known(lines) => lines.clone(),
+        Plan::Known(lines) => {
+            // What goes on in the next line stands under the name.
+            let room = usize::from(inner.width).saturating_sub(2);
+            let folded = lines.iter().flat_map(|(role, text)| {
+                let pieces = super::confirm::wrapped(text, room.saturating_sub(INDENT)).into_iter().enumerate();
+                pieces.map(|(n, piece)| (*role, if n == 0 { piece } else { format!("{:INDENT$}{piece}", "") }))
+            });
+            folded.collect()
+        }
     };
     let room = usize::from(inner.bottom() - below);
     let shown = if lines.len() > room { room.saturating_sub(1) } else { lines.len() };

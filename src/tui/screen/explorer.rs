@@ -122,7 +122,8 @@ pub fn short_state(app: &App, graph: &Graph, id: DatasetId) -> Vec<Span<'static>
     let state = app.known.dataset_state(graph, id);
     let live = app.known.update.as_ref().filter(|update| !update.state.is_final()).map(|update| {
         let flows = dataset.flows.iter().filter_map(|flow| update.flows.get(&graph.flow(*flow).name));
-        flows.filter_map(|flow| flow.rows_per_second(app.now_us)).sum::<f64>()
+        let running = flows.filter(|flow| flow.state == State::Running);
+        running.filter_map(|flow| flow.rows_per_second(app.now_us)).sum::<f64>()
     });
     let rows = app.known.dataset_status(&dataset.label).and_then(|status| status.table.as_ref()?.rows);
     let number = match (state, live, rows) {

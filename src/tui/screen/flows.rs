@@ -55,7 +55,7 @@ fn flow_line(app: &App, name: &str, wide: usize, spark_cells: usize) -> Line<'st
     let Some(graph) = app.known.graph() else { return Line::default() };
     let Some(id) = app.known.find_flow(name) else { return Line::default() };
     let flow = graph.flow(id);
-    let state = app.known.flow_state(name);
+    let state = app.known.state_in_update(name);
     let run = app.known.update.as_ref().and_then(|update| update.flows.get(name));
     let stored = app.known.flow_status(name);
     let kind = match flow.kind {

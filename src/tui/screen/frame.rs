@@ -114,7 +114,12 @@ fn update_spans(app: &App) -> Vec<Span<'static>> {
     }
     let totals = update.totals();
     if update.state == State::Running {
-        let rate: f64 = update.flows.values().filter_map(|flow| flow.rows_per_second(app.now_us)).sum();
+        let rate: f64 = update
+            .flows
+            .values()
+            .filter(|flow| flow.state == State::Running)
+            .filter_map(|flow| flow.rows_per_second(app.now_us))
+            .sum();
         spans.push(Span::raw(format!("{bar}{} rows/s", per_second(rate).trim_end_matches("/s"))));
         if totals.backlog > 0 {
             spans.push(Span::raw(format!(

@@ -96,7 +96,7 @@ fn draw_screen(app: &mut App, area: Rect, buffer: &mut Buffer) {
             Popup::Record { scroll } => record::draw_row(app, *scroll, body, buffer),
             Popup::Event { scroll } => record::draw_event(app, *scroll, body, buffer),
             Popup::Quit => {
-                let inner = popup_frame(app, body, 60, 4, "An update runs", "Esc stays", buffer);
+                let inner = popup_frame(app, body, 70, 4, "An update runs", "Esc stays", buffer);
                 for (n, text) in [
                     "s  stop it at its batch boundary, then leave",
                     "n  stay",

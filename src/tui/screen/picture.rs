@@ -117,7 +117,11 @@ fn scroll(app: &mut App, layout: &crate::widget::dag::Layout, chosen: Option<usi
             y = place.y.saturating_sub(seen_y / 2);
         }
         if place.x < x || place.x + u32::from(place.width) > x + seen_x {
-            x = (place.x + u32::from(place.width) / 2).saturating_sub(seen_x / 2);
+            // Only as far as needed: what feeds it stands at its left.
+            x = match place.x < x {
+                true => place.x,
+                false => (place.x + u32::from(place.width)).saturating_sub(seen_x).min(place.x),
+            };
         }
     }
     app.picture.scroll = (x.min(width.saturating_sub(seen_x)), y.min(height.saturating_sub(seen_y)));

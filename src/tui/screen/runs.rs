@@ -56,7 +56,7 @@ fn draw_detail(app: &mut App, area: Rect, buffer: &mut Buffer) {
     let room = usize::from(area.width.saturating_sub(4));
     buffer.set_string(area.x + 2, area.y, fit(&format!(" {name} "), room), theme.style(Role::Title));
     let mut lines: Vec<(Role, String)> = Vec::new();
-    let state = app.known.flow_state(&name);
+    let state = app.known.state_in_update(&name);
     let graph = app.known.graph();
     let flow = graph.and_then(|graph| app.known.find_flow(&name).map(|id| (graph, id)));
     if let Some((graph, id)) = flow {

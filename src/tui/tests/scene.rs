@@ -117,7 +117,12 @@ impl Scene {
     /// Saves files: both stages of the verdict come in.
     pub fn save(&mut self, files: &[SourceFile]) {
         self.revision += 1;
-        let workspace = Workspace { folder_name: "shop".to_string(), files: files.to_vec(), overrides: Vec::new() };
+        let workspace = Workspace {
+            folder_name: "shop".to_string(),
+            files: files.to_vec(),
+            unreadable: Vec::new(),
+            overrides: Vec::new(),
+        };
         let pipeline = Arc::new(load(workspace));
         let columns = pipeline.graph.datasets.iter().map(|dataset| columns_of(&dataset.label)).collect();
         let verdict = |stage: Stage| Verdict {
