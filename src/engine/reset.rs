@@ -94,7 +94,7 @@ impl Engine {
                 Source::Files(spec) if flow.kind == FlowKind::Once => {
                     let files = &listings.list(spec).await?.files;
                     backlog.files += files.len() as u64;
-                    backlog.bytes += files.iter().map(|file| file.size as u64).sum::<u64>();
+                    backlog.bytes += files.iter().map(|file| file.size).sum::<u64>();
                 }
                 Source::Files(spec) => {
                     let files = LedgerPaths::new(spec, self.root()).write(&listings.list(spec).await?.files);
