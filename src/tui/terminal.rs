@@ -1,7 +1,7 @@
 //! The terminal: raw mode and its end whatever happens, the loop of inputs and drawings, the user's editor.
 //!
 //! The only part that touches the world. It waits for keys, answers and signals together, and draws when
-//! something changed: at once after a key, unless it just did, at most every [`FRAME`] after answers, and never while
+//! something changed: at once after a key, unless it just did, at most every `FRAME` after answers, and never while
 //! nothing happens.
 
 use std::io::{self, Stdout, Write, stdout};
