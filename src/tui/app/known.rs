@@ -129,10 +129,11 @@ impl Known {
             && update.number == Some(newest.number)
             && newest.state.is_final()
         {
-            update.ended(newest.state, newest.ended_us.unwrap_or(update.last_us));
+            // Before the end: what is on record of a flow is better than what the end makes of it.
             for outcome in &newest.flows {
                 update.settle(&outcome.flow, outcome.state, outcome.error.as_ref());
             }
+            update.ended(newest.state, newest.ended_us.unwrap_or(update.last_us));
         }
         let place = |(at, name): (usize, &String)| (name.clone(), at);
         self.stored = (

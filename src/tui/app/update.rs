@@ -131,6 +131,8 @@ impl Update {
             flow.state = match (state, flow.state) {
                 (State::Failed, State::Running | State::Planning) => State::Failed,
                 (State::Failed, _) => State::Skipped,
+                // Its last event is still on the way.
+                (State::Completed, _) => State::Completed,
                 _ => State::Canceled,
             };
             flow.ended_us = flow.started_us.map(|_| ended_us);
