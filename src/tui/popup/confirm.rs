@@ -30,9 +30,7 @@ const STREAMS_READ_IT: &str = "streams-read-the-table";
 /// How a yes is given.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Tier {
-    /// Nothing is lost or repeated: Enter.
-    Enter,
-    /// Rows are computed or read again: `y`.
+    /// A file is changed, rows are computed or read again: `y`.
     Yes,
     /// Rows may be lost or doubled: the name is typed.
     Type(String),
@@ -118,7 +116,7 @@ impl Confirm {
         facts.extend(lines(before, old_lines).into_iter().map(|line| (Role::Error, "-".to_string(), line)));
         facts.extend(lines(&after, new_lines).into_iter().map(|line| (Role::Good, "+".to_string(), line)));
         let command = Command::Fix { path: path.to_string(), before: before.to_string(), after };
-        let mut confirm = Confirm::new("Apply the edit", command, Tier::Enter);
+        let mut confirm = Confirm::new("Apply the edit", command, Tier::Yes);
         confirm.facts = facts;
         confirm.is_answered = true;
         confirm
@@ -202,7 +200,6 @@ impl Confirm {
             return false;
         }
         match &self.tier {
-            Tier::Enter => key.code == Code::Enter,
             Tier::Yes => key.code == Code::Char('y'),
             Tier::Type(name) => key.code == Code::Enter && self.typed.text() == name,
         }
@@ -392,7 +389,6 @@ pub fn draw(app: &mut App, confirm: &Confirm, area: Rect, buffer: &mut Buffer) {
             Span::raw("leave everything as it is"),
         ],
         (_, true, false) => vec![Span::styled(" Esc ", theme.style(Role::Key)), Span::raw("it can't be done as it is")],
-        (Tier::Enter, ..) => vec![Span::styled(" Enter ", theme.style(Role::Key)), Span::raw("do it")],
         (Tier::Yes, ..) => vec![
             Span::styled(" y ", theme.style(Role::Key)),
             Span::raw("do it   "),

@@ -161,6 +161,21 @@ proptest! {
     }
 }
 
+/// Found by the property above when Enter was a yes.
+#[test]
+fn the_edit_of_a_finding_is_written_with_y_and_with_nothing_else() {
+    let is_written = |keys: &str| {
+        let mut scene = Scene::after_an_update(120, 36);
+        scene.save(&broken_files());
+        scene.press("] d a").press(keys);
+        scene.asked.iter().any(is_destructive)
+    };
+    for keys in ["Enter", "n", "Esc y", "a a", "q y"] {
+        assert!(!is_written(keys), "{keys}");
+    }
+    assert!(is_written("y"));
+}
+
 #[test]
 fn every_key_of_the_table_does_something_or_says_why_not() {
     for row in ACTIONS {
