@@ -104,3 +104,20 @@ fn clock_is_asked_in_one_place() {
         assert!(is_allowed || !code(&text).contains("SystemTime::now"), "{}", path.display());
     }
 }
+
+#[test]
+fn the_code_map_names_every_file_and_folder() {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(root.join("docs/ARCHITECTURE.md")).unwrap();
+    let map = text.split("## Code map").nth(1).and_then(|rest| rest.split("## Invariants").next()).unwrap();
+    for folder in ["src/pipeline", "src/engine", "src/tui"] {
+        for entry in std::fs::read_dir(root.join(folder)).unwrap() {
+            let name = entry.unwrap().file_name().to_string_lossy().into_owned();
+            let is_told = ["lib.rs", "Cargo.toml", "tests"].contains(&name.as_str());
+            // A module is named as `name.rs` or `name/`.
+            let stem = name.trim_end_matches(".rs");
+            let is_named = map.contains(&format!("{stem}.rs")) || map.contains(&format!("{stem}/"));
+            assert!(is_told || is_named, "{folder}/{name} is not in the code map of docs/ARCHITECTURE.md");
+        }
+    }
+}

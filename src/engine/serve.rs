@@ -77,7 +77,7 @@ pub fn serve(
     commands: UnboundedReceiver<Command>,
     answers: impl Answers,
 ) -> std::io::Result<()> {
-    answers.tell(Answer::Files { folder: root.display().to_string(), paths: definition_paths(&root) });
+    answers.tell(Answer::Files { paths: definition_paths(&root) });
     let engine = Engine::open(&root, &overrides);
     let runtime = runtime(engine.as_ref().ok())?;
     runtime.block_on(loop_until_end(root, overrides, engine, commands, answers));
@@ -191,7 +191,7 @@ enum Done {
 impl<A: Answers> Serving<A> {
     /// The names of the definition files, read from the folder alone.
     fn files(&self) -> Answer {
-        Answer::Files { folder: self.root.display().to_string(), paths: definition_paths(&self.root) }
+        Answer::Files { paths: definition_paths(&self.root) }
     }
 
     /// Reads the files again.
@@ -219,16 +219,8 @@ impl<A: Answers> Serving<A> {
             }
         };
         self.unreadable = None;
-        self.revision += 1;
         self.watch_folder(engine.storage());
-        let verdict = Verdict {
-            revision: self.revision,
-            stage: Stage::Structure,
-            pipeline: engine.pipeline(),
-            diagnostics: Arc::new(engine.diagnostics().to_vec()),
-            columns: Arc::new(vec![None; engine.graph().datasets.len()]),
-            took_ms: since.elapsed().as_millis() as u64,
-        };
+        let verdict = self.structure(&engine, since);
         self.answers.tell(Answer::Verdict(verdict.clone()));
         self.engine = Some(engine.clone());
         self.want_status();
@@ -317,11 +309,6 @@ impl<A: Answers> Serving<A> {
                 answers.tell(Answer::Reset { flows, report });
                 let _ = done.send(Done::Changed);
             }),
-            Command::RenameFlow { old, new } => self.task(async move |answers, done| {
-                let outcome = engine.rename_flow(&old, &new).await.map_err(|error| problem(&error, Some(&engine)));
-                answers.tell(Answer::Done { command: format!("rename-flow {old} {new}"), outcome });
-                let _ = done.send(Done::Changed);
-            }),
             Command::Drop { dataset } => self.task(async move |answers, done| {
                 let outcome = engine.drop_dataset(&dataset, true).await.map_err(|error| problem(&error, Some(&engine)));
                 answers.tell(Answer::Done { command: format!("drop {dataset} --yes"), outcome });
@@ -331,11 +318,6 @@ impl<A: Answers> Serving<A> {
                 let fixed = FixedFile { path: path.clone(), before, after, edits: 1 };
                 let outcome = engine.save(&[fixed]).map_err(|error| problem(&error, Some(&engine)));
                 answers.tell(Answer::Done { command: format!("fix of {path}"), outcome });
-            }),
-            Command::Describe { dataset } => self.task(async move |answers, _| {
-                let description = engine.describe(&dataset).await;
-                let description = description.map(Box::new).map_err(|error| problem(&error, Some(&engine)));
-                answers.tell(Answer::Description { dataset, description });
             }),
             Command::Rows { dataset, from, count } => {
                 let (open, revision) = (self.rows.clone(), self.revision);
@@ -433,16 +415,22 @@ impl<A: Answers> Serving<A> {
         if let Some(analysis) = self.analysis.take() {
             analysis.abort();
         }
+        let since = Instant::now();
+        let verdict = self.structure(&engine, since);
+        self.analyse(engine, verdict, since, looks);
+    }
+
+    /// A new verdict, of what the texts alone say.
+    fn structure(&mut self, engine: &Engine, since: Instant) -> Verdict {
         self.revision += 1;
-        let verdict = Verdict {
+        Verdict {
             revision: self.revision,
             stage: Stage::Structure,
             pipeline: engine.pipeline(),
             diagnostics: Arc::new(engine.diagnostics().to_vec()),
-            columns: Arc::default(),
-            took_ms: 0,
-        };
-        self.analyse(engine, verdict, Instant::now(), looks);
+            columns: Arc::new(vec![None; engine.graph().datasets.len()]),
+            took_ms: since.elapsed().as_millis() as u64,
+        }
     }
 
     /// Looks whether another process wrote state.db, or a status is due.

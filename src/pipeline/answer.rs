@@ -11,16 +11,14 @@ use crate::diagnostic::Diagnostic;
 use crate::event::Event;
 use crate::load::Pipeline;
 use crate::plan::Notice;
-use crate::report::{Description, PlanReport, ResetReport, Rows, Status, UpdateReport};
+use crate::report::{PlanReport, ResetReport, Rows, Status, UpdateReport};
 
 /// One thing that the engine tells.
 #[derive(Debug, Clone)]
 pub enum Answer {
     /// The definition files that were found, before any was read.
     Files {
-        /// The workspace folder.
-        folder: String,
-        /// Relative to it, sorted.
+        /// Relative to the workspace folder, sorted.
         paths: Vec<String>,
     },
     /// What the files say, and what is wrong with them.
@@ -57,10 +55,6 @@ pub enum Answer {
         dataset: String,
         from: usize,
         rows: Result<Rows, Problem>,
-    },
-    Description {
-        dataset: String,
-        description: Result<Box<Description>, Problem>,
     },
     /// A command that changes the workspace's state is done; its words as on the command line.
     Done {

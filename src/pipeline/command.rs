@@ -81,11 +81,6 @@ pub enum Command {
     ResetFlows {
         flows: Vec<String>,
     },
-    /// A flow got another name and keeps its checkpoint.
-    RenameFlow {
-        old: String,
-        new: String,
-    },
     /// Writes an edit that a diagnostic offers, unless the file is no longer what it was.
     Fix {
         /// Relative to the workspace folder.
@@ -100,10 +95,6 @@ pub enum Command {
         /// Rows to leave out first.
         from: usize,
         count: usize,
-    },
-    /// Everything about one dataset.
-    Describe {
-        dataset: String,
     },
     /// Removes an inactive dataset from disk.
     Drop {

@@ -212,3 +212,21 @@ pub struct FlowMetrics {
     pub backlog_bytes: u64,
     pub duration_ms: u64,
 }
+
+impl FlowMetrics {
+    /// Counts a committed micro-batch in; the backlog is what the batch left.
+    pub fn add_batch(&mut self, batch: &FlowMetrics) {
+        *self = FlowMetrics {
+            batches: self.batches + batch.batches.max(1),
+            rows_in: self.rows_in + batch.rows_in,
+            rows_out: self.rows_out + batch.rows_out,
+            bytes_in: self.bytes_in + batch.bytes_in,
+            files_in: self.files_in + batch.files_in,
+            rescued_values: self.rescued_values + batch.rescued_values,
+            corrupt_records: self.corrupt_records + batch.corrupt_records,
+            backlog: batch.backlog,
+            backlog_bytes: batch.backlog_bytes,
+            duration_ms: self.duration_ms + batch.duration_ms,
+        };
+    }
+}

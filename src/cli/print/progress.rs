@@ -79,7 +79,7 @@ impl Progress {
             }
             (Details::BatchProgress { metrics, .. }, Some(name)) => {
                 let flow = self.flow(name, event.time_us);
-                add(&mut flow.committed, metrics);
+                flow.committed.add_batch(metrics);
                 flow.metrics = FlowMetrics {
                     backlog: flow.metrics.backlog,
                     backlog_bytes: flow.metrics.backlog_bytes,
@@ -200,20 +200,4 @@ fn text(name: &str, width: usize, flow: &Flow, time_us: i64, style: Style) -> St
         }
     }
     text.trim_end().to_string()
-}
-
-/// Adds a batch's numbers to its flow's; the backlog is what the newest says.
-fn add(flow: &mut FlowMetrics, batch: &FlowMetrics) {
-    *flow = FlowMetrics {
-        batches: flow.batches + batch.batches.max(1),
-        rows_in: flow.rows_in + batch.rows_in,
-        rows_out: flow.rows_out + batch.rows_out,
-        bytes_in: flow.bytes_in + batch.bytes_in,
-        files_in: flow.files_in + batch.files_in,
-        rescued_values: flow.rescued_values + batch.rescued_values,
-        corrupt_records: flow.corrupt_records + batch.corrupt_records,
-        backlog: batch.backlog,
-        backlog_bytes: batch.backlog_bytes,
-        duration_ms: flow.duration_ms + batch.duration_ms,
-    };
 }

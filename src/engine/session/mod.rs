@@ -2,6 +2,7 @@
 //!
 //! - `mod.rs`: options, the engine's session and the cheap sessions of its flows;
 //! - [`mod@plan`]: SQL text over named inputs → logical plan, or all that is wrong with it, with places;
+//! - `plan_error`: what can be wrong, with what may have been meant;
 //! - `syntax`: Spark's spellings rewritten in the parsed statement, before DataFusion sees it;
 //! - `spelling`: names of columns and relations without regard to case;
 //! - `literals`: numbers with Spark's types;
@@ -15,6 +16,7 @@ mod implicit_casts;
 mod literals;
 mod operators;
 pub mod plan;
+mod plan_error;
 mod spelling;
 mod syntax;
 mod types;
@@ -35,7 +37,8 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use crate::error::{Error, Result};
 use crate::functions;
 
-pub use plan::{PlanError, PlanErrorKind, PlanningSession, plan};
+pub use plan::{PlanningSession, plan};
+pub use plan_error::{PlanError, PlanErrorKind};
 pub(crate) use syntax::parse_data_type;
 pub(crate) use types::{timestamp, timestamp_ntz};
 pub(crate) use words::in_words;

@@ -18,7 +18,8 @@ use datafusion::sql::sqlparser::tokenizer::{Span, Token};
 
 use pipeline::parse::SparkDialect;
 
-use super::plan::{Places, PlanError, PlanErrorKind};
+use super::plan::Places;
+use super::plan_error::{PlanError, PlanErrorKind};
 
 /// Reads a type (`ARRAY<STRING>`) or the fields of a struct (`a INT, b STRING`) as Spark's DDL has them.
 ///

@@ -10,7 +10,7 @@ use pipeline::diagnostic::{Diagnostic, Severity};
 use pipeline::event::{Event, State};
 use pipeline::graph::{DatasetId, FlowId, Graph, Source};
 use pipeline::load::Pipeline;
-use pipeline::report::{DatasetStatus, Description, FlowStatus, Status};
+use pipeline::report::{DatasetStatus, FlowStatus, Status};
 
 use super::update::Update;
 
@@ -20,8 +20,6 @@ const EVENTS_KEPT: usize = 5_000;
 /// Everything that is known of the workspace.
 #[derive(Debug, Clone, Default)]
 pub struct Known {
-    /// The workspace folder.
-    pub folder: String,
     /// The definition files as found in the folder, before they are read.
     pub files: Vec<String>,
     /// What the files say now.
@@ -34,7 +32,6 @@ pub struct Known {
     pub update: Option<Update>,
     /// Oldest first, with their numbers in the log.
     pub events: VecDeque<(i64, Event)>,
-    pub descriptions: BTreeMap<String, Result<Box<Description>, Problem>>,
     /// Of the pipeline that is drawn.
     names: Names,
     /// Places in [`Status::datasets`] and [`Status::flows`] by name.
@@ -67,10 +64,7 @@ impl Known {
     /// Takes an answer in.
     pub fn take(&mut self, answer: &Answer, now_us: i64) {
         match answer {
-            Answer::Files { folder, paths } => {
-                self.folder.clone_from(folder);
-                self.files.clone_from(paths);
-            }
+            Answer::Files { paths } => self.files.clone_from(paths),
             Answer::Verdict(verdict) => self.verdict(verdict),
             Answer::Unreadable(problem) => self.unreadable = Some(problem.clone()),
             Answer::Status(status) => self.status(status),
@@ -84,9 +78,6 @@ impl Known {
                         Err(problem) => update.refused(problem, now_us),
                     }
                 }
-            }
-            Answer::Description { dataset, description } => {
-                self.descriptions.insert(dataset.clone(), description.clone());
             }
             Answer::UpdatePlan { .. } | Answer::Reset { .. } | Answer::Rows { .. } | Answer::Done { .. } => {}
         }

@@ -11,9 +11,7 @@ pub fn twin(command: &Command) -> Option<String> {
         Command::CancelUpdate => return None,
         Command::PlanReset { flows } => format!("flowbench reset {} --plan", words(flows)),
         Command::ResetFlows { flows } => format!("flowbench reset {} --yes", words(flows)),
-        Command::RenameFlow { old, new } => format!("flowbench rename-flow {} {}", word(old), word(new)),
         Command::Rows { dataset, .. } => format!("flowbench show {}", word(dataset)),
-        Command::Describe { dataset } => format!("flowbench describe {}", word(dataset)),
         Command::Fix { .. } => "flowbench validate --fix".to_string(),
         Command::Drop { dataset } => format!("flowbench drop {} --yes", word(dataset)),
     })

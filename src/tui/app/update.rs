@@ -198,7 +198,7 @@ impl Update {
             }
             (Details::BatchProgress { metrics, .. }, Some(name)) => {
                 let flow = self.flows.entry(name.clone()).or_insert_with(FlowRun::new);
-                add(&mut flow.committed, metrics);
+                flow.committed.add_batch(metrics);
                 let (backlog, backlog_bytes) = (flow.metrics.backlog, flow.metrics.backlog_bytes);
                 flow.metrics = FlowMetrics { backlog, backlog_bytes, ..flow.committed };
                 flow.message.clone_from(&event.message);
@@ -230,7 +230,7 @@ impl Update {
     pub fn totals(&self) -> FlowMetrics {
         let mut total = FlowMetrics::default();
         for flow in self.flows.values() {
-            add(&mut total, &flow.metrics);
+            total.rows_out += flow.metrics.rows_out;
             total.backlog += flow.metrics.backlog;
             total.backlog_bytes += flow.metrics.backlog_bytes;
         }
@@ -241,14 +241,4 @@ impl Update {
     pub fn duration_ms(&self, now_us: i64) -> u64 {
         ((self.ended_us.unwrap_or(now_us) - self.started_us).max(0) / 1_000) as u64
     }
-}
-
-fn add(total: &mut FlowMetrics, batch: &FlowMetrics) {
-    total.batches += batch.batches;
-    total.rows_in += batch.rows_in;
-    total.rows_out += batch.rows_out;
-    total.bytes_in += batch.bytes_in;
-    total.files_in += batch.files_in;
-    total.rescued_values += batch.rescued_values;
-    total.corrupt_records += batch.corrupt_records;
 }

@@ -1,7 +1,8 @@
 //! Drawing: the state of the workbench into the cells of a terminal. Nothing here changes what is known or chosen;
 //! it only notes where things were drawn, for the mouse, and how many rows each pane had.
 //!
-//! - `frame.rs`: the first line, the hints, the message; `graph.rs`, `runs.rs`, `data.rs`, `log.rs`: one screen each
+//! - `frame.rs`: the first line, the hints, the message; `graph.rs`, `runs.rs`, `data.rs`: one screen each;
+//!   the Log screen is `events.rs` alone
 //! - `explorer.rs`, `lineage.rs`, `picture.rs`: the pipeline as a tree, as a list, as a graph
 //! - `issues.rs`, `rows.rs`, `schema.rs`, `flows.rs`, `events.rs`: what stands in the panes
 
@@ -13,7 +14,6 @@ mod frame;
 mod graph;
 mod issues;
 mod lineage;
-mod log;
 mod picture;
 mod rows;
 mod runs;
@@ -82,7 +82,7 @@ fn draw_screen(app: &mut App, area: Rect, buffer: &mut Buffer) {
         Screen::Graph => graph::draw(app, body, buffer),
         Screen::Runs => runs::draw(app, body, buffer),
         Screen::Data => data::draw(app, body, buffer),
-        Screen::Log => log::draw(app, body, buffer),
+        Screen::Log => events::draw(app, body, buffer),
     }
     // Drawn from below upwards; each needs the others only for where the mouse is.
     let popups = std::mem::take(&mut app.popups);

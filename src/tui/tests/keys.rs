@@ -103,9 +103,7 @@ fn is_destructive(effect: &Effect) -> bool {
                 || request.full_refresh_all
                 || !request.rerun_once.is_empty()
         }
-        Effect::Ask(
-            Command::ResetFlows { .. } | Command::Fix { .. } | Command::Drop { .. } | Command::RenameFlow { .. },
-        ) => true,
+        Effect::Ask(Command::ResetFlows { .. } | Command::Fix { .. } | Command::Drop { .. }) => true,
         _ => false,
     }
 }

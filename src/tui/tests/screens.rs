@@ -31,7 +31,7 @@ fn see(name: &str, begin: fn(u16, u16) -> Scene, act: impl Fn(&mut Scene)) {
 fn first_frame_from_the_names_of_the_files() {
     see("first_frame", Scene::new, |scene| {
         let paths = files().into_iter().map(|file| file.path).collect();
-        scene.tell(Answer::Files { folder: "/w".to_string(), paths });
+        scene.tell(Answer::Files { paths });
     });
 }
 

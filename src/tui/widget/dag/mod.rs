@@ -18,16 +18,8 @@
 //! - `stub`: names where a line would be too long or go back.
 //! - `layout`: all of that in order; where everything is; who is left, right, above and below of whom.
 //! - `paint`, `glyphs`: the visible part, in characters and styles.
-//!
-//! And before all that, graphs from graphs:
-//!
-//! - `focus`: what is around a node, and between two.
-//! - `fold`: groups as one node.
-//! - `view`: both give one: a graph and the way back to the one it was made from.
 
 mod channel;
-mod focus;
-mod fold;
 mod glyphs;
 mod keep;
 mod lanes;
@@ -39,16 +31,12 @@ mod paint;
 mod rank;
 mod rows;
 mod stub;
-mod view;
 
-pub use focus::{Focus, between, downstream, focus, upstream};
-pub use fold::fold;
 pub use glyphs::Glyphs;
 pub use layout::{Column, Layout, Place, layout};
 pub use model::{Edge, EdgeStyle, Graph, Limits, Node, Skips};
 pub use paint::{Highlight, Styles, Viewport, paint};
 pub use stub::{Side, Stub, StubKind};
-pub use view::View;
 
 #[cfg(test)]
 mod cases;

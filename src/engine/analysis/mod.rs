@@ -1,0 +1,275 @@
+//! The analysis stage of validation: what columns each source, flow and dataset has, and what is wrong with
+//! the queries over them. Reads schemas, listings and samples; writes nothing.
+//!
+//! - `mod.rs`: the analysis from wave to wave of the graph
+//! - `inputs.rs`: the columns of what a query reads; `table.rs`: those of a dataset's table
+
+mod inputs;
+mod table;
+
+use std::collections::{BTreeSet, HashMap};
+
+use arrow::datatypes::SchemaRef;
+use pipeline::data_type::Field;
+use pipeline::diagnostic::{self, Diagnostic};
+use pipeline::graph::{DatasetId, FlowId, FlowKind};
+use pipeline::validate::fold_consequences;
+
+use crate::columns::{Columns, Misfit};
+use crate::content_key::ContentKey;
+use crate::engine::Engine;
+use crate::error::Result;
+use crate::lint;
+use crate::plans::{InputSchemas, Output, Planned, ReadingId};
+use crate::recorded::Recorded;
+use crate::source::remembered::Sources;
+use crate::stream_rules;
+
+pub(crate) use table::applied;
+
+/// The code of a source whose files can't be read.
+pub(crate) const SOURCE_UNREADABLE: &str = "source-unreadable";
+
+/// What the parser says of a query that the planner would stumble over too.
+const REFUSED: [&str; 3] = ["not-supported-yet", "relation-as-value", "unknown-table-function"];
+
+/// What the analysis found.
+#[derive(Debug, Default)]
+pub struct Analysis {
+    /// Of both stages, sorted.
+    pub diagnostics: Vec<Diagnostic>,
+    /// By [`DatasetId`]: what its table holds or will hold; None where that is not known yet.
+    pub columns: Vec<Option<Columns>>,
+    /// By [`FlowId`]: the columns its query gives.
+    pub flows: Vec<Option<Vec<Field>>>,
+}
+
+impl Analysis {
+    /// True if nothing may run.
+    pub fn has_errors(&self) -> bool {
+        self.diagnostics.iter().any(Diagnostic::is_error)
+    }
+}
+
+impl Engine {
+    /// Analyses the whole workspace against what is stored and what its sources hold. Sources are remembered from
+    /// one call to the next, over [`Engine::reload`]; [`Engine::recheck_sources`] looks again.
+    ///
+    /// # Errors
+    /// Disk and state; what is wrong with the files is in [`Analysis::diagnostics`].
+    pub async fn analyse(&self) -> Result<Analysis> {
+        let facts = self.facts()?;
+        let sources = self.sources();
+        self.plans().next_round();
+        let mut analysis = self.analyse_with(&facts.recorded, &sources, &BTreeSet::new(), true).await?;
+        analysis.diagnostics.extend(lint::lints(self, &facts.history, &sources));
+        diagnostic::sort(&mut analysis.diagnostics);
+        Ok(analysis)
+    }
+
+    /// Lists and infers the sources of the workspace anew. True if anything changed, so that another
+    /// [`Engine::analyse`] may say something else. For the background: it takes as long as the sources' disks take.
+    ///
+    /// # Errors
+    /// state.db can't be read. What is wrong with a source is said by the analysis.
+    pub async fn recheck_sources(&self) -> Result<bool> {
+        let facts = self.facts()?;
+        let (before, now) = (self.sources(), Sources::new(self.root()));
+        self.analyse_with(&facts.recorded, &now, &BTreeSet::new(), true).await?;
+        lint::look(self, self.state_for_reading()?.as_ref(), &facts.history, &now).await?;
+        let is_same = before.is_same(&now);
+        self.remember_sources(now);
+        Ok(!is_same)
+    }
+
+    /// Lists what the warnings of an analysis ask for and no analysis has needed: sources whose columns are on record.
+    /// True if there was any, so that another [`Engine::analyse`] may say more.
+    ///
+    /// # Errors
+    /// state.db can't be read.
+    pub async fn list_sources(&self) -> Result<bool> {
+        let (state, facts) = (self.state_for_reading()?, self.facts()?);
+        lint::look(self, state.as_ref(), &facts.history, &self.sources()).await
+    }
+
+    /// Analyses with `sources` as they are known. What is in `anew` is checked as if nothing of it were stored.
+    /// `views`: views are planned on their own too.
+    pub(crate) async fn analyse_with(
+        &self,
+        recorded: &Recorded,
+        sources: &Sources,
+        anew: &BTreeSet<DatasetId>,
+        views: bool,
+    ) -> Result<Analysis> {
+        let graph = self.graph();
+        let mut work = Work {
+            engine: self,
+            recorded,
+            sources,
+            anew,
+            externals: HashMap::new(),
+            dataset_schemas: HashMap::new(),
+            file_schemas: HashMap::new(),
+            has_storage: self.storage().exists(),
+            unresolved: BTreeSet::new(),
+            analysis: Analysis {
+                diagnostics: self.diagnostics().to_vec(),
+                columns: vec![None; graph.datasets.len()],
+                flows: vec![None; graph.flows.len()],
+            },
+        };
+        // A graph with errors is analysed as far as it goes: broken inputs are unresolved, not guessed.
+        let waves = graph.waves();
+        let mut is_reached = vec![false; graph.datasets.len()];
+        for wave in &waves {
+            work.wave(wave, views).await?;
+            wave.iter().for_each(|id| is_reached[id.0] = true);
+        }
+        // What lies behind a cycle has no place in the order.
+        work.unresolved.extend(graph.dataset_ids().filter(|id| !is_reached[id.0]));
+        let Work { mut analysis, unresolved, .. } = work;
+        diagnostic::sort(&mut analysis.diagnostics);
+        fold_consequences(graph, &unresolved, &mut analysis.diagnostics);
+        diagnostic::keep_quotes(&self.workspace().files, &mut analysis.diagnostics);
+        Ok(analysis)
+    }
+}
+
+struct Work<'a> {
+    engine: &'a Engine,
+    recorded: &'a Recorded,
+    sources: &'a Sources,
+    anew: &'a BTreeSet<DatasetId>,
+    externals: HashMap<usize, Option<SchemaRef>>,
+    dataset_schemas: HashMap<DatasetId, SchemaRef>,
+    /// By the source's schema and whether its `_metadata` is read.
+    file_schemas: HashMap<(ContentKey, bool), SchemaRef>,
+    /// False: no table can be there.
+    has_storage: bool,
+    /// Datasets that something they read keeps from being checked.
+    unresolved: BTreeSet<DatasetId>,
+    analysis: Analysis,
+}
+
+impl<'a> Work<'a> {
+    /// Analyses datasets that don't read one another, after all that they read.
+    async fn wave(&mut self, wave: &[DatasetId], views: bool) -> Result<()> {
+        let graph = self.engine.graph();
+        let mut wanted: Vec<(ReadingId, InputSchemas)> = Vec::new();
+        for id in wave {
+            let dataset = graph.dataset(*id);
+            let flows = dataset.flows.iter().map(|flow| ReadingId::Flow(*flow));
+            let view = dataset.view.as_ref().filter(|_| views).map(|_| ReadingId::View(*id));
+            for reading in flows.chain(view).collect::<Vec<_>>() {
+                if let Some(schemas) = self.schemas(*id, reading).await? {
+                    wanted.push((reading, schemas));
+                }
+            }
+        }
+        let ids: Vec<ReadingId> = wanted.iter().map(|(id, _)| *id).collect();
+        let planned = self.engine.plans().plan(self.engine, wanted).await?;
+        let mut given: HashMap<FlowId, Option<Vec<Field>>> = HashMap::new();
+        for (id, planned) in ids.into_iter().zip(planned) {
+            let output = self.planned(id, &planned);
+            match id {
+                ReadingId::View(id) => self.view(id, output),
+                ReadingId::Flow(id) => drop(given.insert(id, output.and_then(|output| self.flow(id, output)))),
+            }
+        }
+        for id in wave {
+            let dataset = graph.dataset(*id);
+            if dataset.view.is_some() {
+                continue;
+            }
+            let given: Vec<_> = dataset.flows.iter().map(|flow| (*flow, given.remove(flow).flatten())).collect();
+            for (flow, fields) in &given {
+                self.analysis.flows[flow.0].clone_from(fields);
+            }
+            let columns = self.columns(*id, dataset, &given).await?;
+            if let Some(columns) = &columns {
+                self.check_layout(dataset, columns);
+            }
+            self.analysis.columns[id.0] = columns;
+        }
+        Ok(())
+    }
+
+    /// The columns that a query gives; what is wrong with it is reported.
+    fn planned<'p>(&mut self, id: ReadingId, planned: &'p Planned) -> Option<&'p Output> {
+        let graph = self.engine.graph();
+        let reading = id.reading(graph);
+        match &planned.query {
+            Ok(query) => {
+                if let (ReadingId::Flow(id), Some(what)) = (id, query.stateful)
+                    && graph.flow(id).kind == FlowKind::Append
+                {
+                    self.analysis.diagnostics.push(stream_rules::refused(graph.flow(id), what));
+                }
+                if let ReadingId::View(id) = id
+                    && let Err(wrong) = planned.named(graph.dataset(id), reading)
+                {
+                    self.report(*wrong);
+                    return None;
+                }
+                Some(&query.output)
+            }
+            Err(errors) => {
+                if errors.is_empty() {
+                    self.unresolved.insert(id.dataset(graph));
+                }
+                planned.diagnostics(graph, reading).into_iter().for_each(|wrong| self.report(wrong));
+                None
+            }
+        }
+    }
+
+    /// What is wrong with a view is said once, not by everyone who reads it too.
+    fn report(&mut self, wrong: Diagnostic) {
+        if !self.analysis.diagnostics.contains(&wrong) {
+            self.analysis.diagnostics.push(wrong);
+        }
+    }
+
+    /// The columns of a view, with the names and comments of its list.
+    fn view(&mut self, id: DatasetId, output: Option<&Output>) {
+        let Some(Output::Fields(fields)) = output else { return };
+        let mut fields = fields.clone();
+        for (field, column) in fields.iter_mut().zip(&self.engine.graph().dataset(id).definition.columns) {
+            field.name.clone_from(&column.name.value);
+            field.comment.clone_from(&column.comment);
+        }
+        self.analysis.columns[id.0] = Some(Columns::grown(fields));
+    }
+
+    /// The columns that a flow's query gives; None if they fit no table.
+    fn flow(&mut self, id: FlowId, output: &Output) -> Option<Vec<Field>> {
+        let flow = self.engine.graph().flow(id);
+        let span = flow.reading.query.span;
+        match output {
+            Output::Fields(fields) => Some(fields.clone()),
+            Output::Names(why) => {
+                self.analysis.diagnostics.push(
+                    Diagnostic::error("column-name", span, why.as_str())
+                        .condition("DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES")
+                        .reason(format!(
+                            "`{}` is stored as a Delta table",
+                            self.engine.graph().dataset(flow.target).label
+                        )),
+                );
+                None
+            }
+            Output::Misfits(misfits) => {
+                for misfit in misfits {
+                    let (code, help) = match &misfit {
+                        Misfit::Duplicate { column } => {
+                            ("duplicate-column", format!("name one of them differently: … AS {column}_2"))
+                        }
+                        _ => ("column-type", "cast it to a type that tables hold, such as STRING".to_string()),
+                    };
+                    self.analysis.diagnostics.push(Diagnostic::error(code, span, misfit.to_string()).help(help));
+                }
+                None
+            }
+        }
+    }
+}
