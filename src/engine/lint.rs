@@ -5,7 +5,7 @@
 //! - `would-read-again`: a new name for a flow that has read (B-21, B-44)
 //! - `once-flow-edited`: a done once flow whose query changed (B-43)
 //! - `empty-source`: a path without files (B-45)
-//! - `unread-files-skipped`: `modifiedAfter` was raised over files that were not read yet
+//! - `unread-files-skipped`: `modifiedAfter` was raised or added over files that were not read yet
 //!
 //! Not here: the same facts of an update that starts (`pipeline::plan`, `overlap`).
 
@@ -133,16 +133,16 @@ fn empty_source(flow: &Flow, spec: &ReadFiles, span: Span, listed: &Listed, has_
 
 fn unread_files_skipped(flow: &Flow, count: usize, span: Span) -> Diagnostic {
     let files = match count {
-        1 => "1 file that it has not read is".to_string(),
-        n => format!("{n} files that it has not read are"),
+        1 => "1 file that it has not read".to_string(),
+        n => format!("{n} files that it has not read"),
     };
     Diagnostic::warning(
         "unread-files-skipped",
         span,
-        format!("`modifiedAfter` of flow `{}` was raised: {files} skipped", flow.name),
+        format!("the later `modifiedAfter` of flow `{}` skips {files}", flow.name),
     )
-    .reason("they are older than the new bound and newer than the one the flow last ran with")
-    .help("run the flow with the old bound first, or read them in a once flow")
+    .reason("the bound that the flow last ran with, if any, let them in")
+    .help("run the flow as it was first, or read them in a once flow")
 }
 
 /// The one source of a flow whose `modifiedAfter` is later than when it ran last: its options now, the earlier bound
@@ -160,7 +160,9 @@ fn raised<'a>(engine: &'a Engine, flow: &'a Flow, definition: &str) -> Option<(&
         InputSource::Files(call) => Some(call),
         _ => None,
     });
-    let before = read_files(calls.next()?, ReadMode::Stream, engine.settings()).0?.modified_after_us?;
+    let before = read_files(calls.next()?, ReadMode::Stream, engine.settings()).0?;
+    // Without a bound every file was to be read.
+    let before = before.modified_after_us.unwrap_or(i64::MIN);
     (before < after_us).then_some((spec, before, after_us))
 }
 

@@ -127,24 +127,23 @@ impl Update {
         self.state = state;
         let ended_us = *self.ended_us.get_or_insert(time_us);
         // A flow that was not heard of again ended with its update.
-        for flow in self.flows.values_mut().filter(|flow| !flow.state.is_final()) {
+        for flow in self.flows.values_mut() {
             flow.state = match (state, flow.state) {
+                (_, known) if known.is_final() => known,
                 (State::Failed, State::Running | State::Planning) => State::Failed,
                 (State::Failed, _) => State::Skipped,
                 // Its last event is still on the way.
                 (State::Completed, _) => State::Completed,
                 _ => State::Canceled,
             };
-            flow.ended_us = flow.started_us.map(|_| ended_us);
+            flow.ended_us = flow.ended_us.or(flow.started_us.map(|_| ended_us));
         }
     }
 
     /// Corrects a flow's state by what state.db says: the process may have died before it told.
     pub fn settle(&mut self, flow: &str, state: State, error: Option<&Failure>) {
-        let ended_us = self.ended_us;
         if let Some(flow) = self.flows.get_mut(flow).filter(|flow| !flow.state.is_final()) {
             flow.state = state;
-            flow.ended_us = flow.ended_us.or(ended_us);
             flow.error = error.cloned().or(flow.error.take());
         }
     }
