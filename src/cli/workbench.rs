@@ -30,8 +30,8 @@ pub fn run(context: &Context) -> Result<Exit, Trouble> {
     let (served, overrides) = (root.clone(), context.global.overrides.clone());
     let engine = std::thread::Builder::new()
         .name("engine".to_string())
-        .stack_size(32 << 20)
-        .spawn(move || engine::serve::serve(served, overrides, commands, move |answer| tell.send(answer).is_ok()))?;
+        .stack_size(engine::serve::STACK_BYTES)
+        .spawn(move || engine::serve::serve(served, overrides, commands, tell))?;
     let options = Options {
         theme: Theme { has_colours: context.terminal.has_colours(), is_ascii: context.terminal.is_ascii() },
         utc_offset_s: chrono::Local::now().offset().local_minus_utc(),

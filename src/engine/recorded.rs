@@ -5,7 +5,6 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::SystemTime;
 
 use pipeline::definition::DatasetKind;
 use pipeline::graph::{Dataset, Flow};
@@ -14,7 +13,7 @@ use pipeline::plan::History;
 use crate::error::Result;
 use crate::history::history;
 use crate::source::files::SourceSchema;
-use crate::state::{self, State};
+use crate::state::{self, Stamp, State, state_stamp};
 
 /// The records, by names in lower case.
 #[derive(Debug, Default)]
@@ -39,20 +38,13 @@ pub(crate) struct KnownFacts {
 }
 
 /// The storage folder, when it was read, and what was there.
-type StampedFacts = (PathBuf, Stamp, Arc<Facts>);
-
-/// Times and sizes of state.db and of its journal: one of them changes with each commit.
-type Stamp = [Option<(SystemTime, u64)>; 2];
+type StampedFacts = (PathBuf, Option<Stamp>, Arc<Facts>);
 
 impl KnownFacts {
     /// Reads the facts if state.db has changed since.
     pub fn get(&self, storage: &Path, state: Option<&State>) -> Result<Arc<Facts>> {
         let Some(state) = state else { return Ok(Arc::default()) };
-        let stamp_of = |name: &str| {
-            let metadata = std::fs::metadata(storage.join(name)).ok()?;
-            Some((metadata.modified().ok()?, metadata.len()))
-        };
-        let stamp = [stamp_of("state.db"), stamp_of("state.db-wal")];
+        let stamp = state_stamp(storage);
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         match &*known {
             Some((folder, before, facts)) if folder == storage && *before == stamp => Ok(facts.clone()),

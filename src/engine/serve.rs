@@ -38,21 +38,20 @@ const EARLIER_EVENTS: usize = 500;
 /// Events told at a time.
 const EVENTS_AT_ONCE: usize = 1_000;
 
-/// Where the answers go; false: nobody takes them any more.
-pub trait Answers: Clone + Send + Sync + 'static {
-    /// Hands one answer over. Must not block.
-    fn tell(&self, answer: Answer) -> bool;
-}
+/// Where the answers go.
+#[derive(Clone)]
+struct Answers(UnboundedSender<Answer>);
 
-impl<F: Fn(Answer) -> bool + Clone + Send + Sync + 'static> Answers for F {
-    fn tell(&self, answer: Answer) -> bool {
-        self(answer)
+impl Answers {
+    /// Hands one answer over. A front end that went away needs none.
+    fn tell(&self, answer: Answer) {
+        let _ = self.0.send(answer);
     }
 }
 
 /// Stack of each worker thread; reserved, not taken. Plans of deeply nested queries and views are walked by
 /// recursion.
-const STACK_BYTES: usize = 32 << 20;
+pub const STACK_BYTES: usize = 32 << 20;
 
 /// The threads that a workspace's limits allow; without a workspace, as many as there are cores.
 ///
@@ -75,8 +74,9 @@ pub fn serve(
     root: PathBuf,
     overrides: Vec<(String, String)>,
     commands: UnboundedReceiver<Command>,
-    answers: impl Answers,
+    answers: UnboundedSender<Answer>,
 ) -> std::io::Result<()> {
+    let answers = Answers(answers);
     answers.tell(Answer::Files { paths: definition_paths(&root) });
     let engine = Engine::open(&root, &overrides);
     let runtime = runtime(engine.as_ref().ok())?;
@@ -89,7 +89,7 @@ async fn loop_until_end(
     overrides: Vec<(String, String)>,
     engine: Result<Engine, Error>,
     mut commands: UnboundedReceiver<Command>,
-    answers: impl Answers,
+    answers: Answers,
 ) {
     let started = Instant::now();
     let (done, mut finished) = unbounded_channel();
@@ -137,10 +137,10 @@ async fn loop_until_end(
     }
 }
 
-struct Serving<A> {
+struct Serving {
     root: PathBuf,
     overrides: Vec<(String, String)>,
-    answers: A,
+    answers: Answers,
     done: UnboundedSender<Done>,
     /// None as long as the workspace can't be read.
     engine: Option<Engine>,
@@ -188,10 +188,11 @@ enum Done {
     Sources,
 }
 
-impl<A: Answers> Serving<A> {
-    /// The names of the definition files, read from the folder alone.
-    fn files(&self) -> Answer {
-        Answer::Files { paths: definition_paths(&self.root) }
+impl Serving {
+    /// Reads folder, files and sources as they are now.
+    fn validate(&mut self) {
+        self.answers.tell(Answer::Files { paths: definition_paths(&self.root) });
+        self.read(Instant::now());
     }
 
     /// Reads the files again.
@@ -274,22 +275,21 @@ impl<A: Answers> Serving<A> {
     }
 
     fn command(&mut self, command: Command) {
-        if let Command::Validate = command {
-            self.answers.tell(self.files());
-            self.read(Instant::now());
-            return;
-        }
-        let Some(engine) = self.engine.clone() else {
-            self.answers.tell(Answer::Unreadable(Problem {
-                code: "no-workspace".to_string(),
-                message: "the workspace can't be read, so nothing can be done in it".to_string(),
-                help: Some("mend its flowbench.toml; it is read again as soon as it is saved".to_string()),
-                unconfirmed: Vec::new(),
-            }));
-            return;
+        let engine = match self.engine.clone() {
+            Some(engine) => engine,
+            // To read again is what may help.
+            None if command == Command::Validate => return self.validate(),
+            None => {
+                return self.answers.tell(Answer::Unreadable(Problem {
+                    code: "no-workspace".to_string(),
+                    message: "the workspace can't be read, so nothing can be done in it".to_string(),
+                    help: Some("mend its flowbench.toml; it is read again as soon as it is saved".to_string()),
+                    unconfirmed: Vec::new(),
+                }));
+            }
         };
         match command {
-            Command::Validate => {}
+            Command::Validate => self.validate(),
             Command::PlanUpdate { request } => self.task(async move |answers, _| {
                 let plan = engine.plan(&request).await.map_err(|error| problem(&error, Some(&engine)));
                 answers.tell(Answer::UpdatePlan { request, plan });
@@ -331,7 +331,7 @@ impl<A: Answers> Serving<A> {
     }
 
     /// Starts what a command asks for beside the loop.
-    fn task<T: Future<Output = ()> + Send + 'static>(&self, task: impl FnOnce(A, UnboundedSender<Done>) -> T) {
+    fn task<T: Future<Output = ()> + Send + 'static>(&self, task: impl FnOnce(Answers, UnboundedSender<Done>) -> T) {
         tokio::spawn(task(self.answers.clone(), self.done.clone()));
     }
 
