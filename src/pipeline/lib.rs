@@ -30,5 +30,6 @@ pub mod command;
 pub mod event;
 pub mod plan;
 pub mod schedule;
+pub mod timeline;
 pub mod report;
 pub mod answer;

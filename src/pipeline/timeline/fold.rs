@@ -1,0 +1,258 @@
+//! Stored members and new events of a key → the members to write and the rows to remove and add.
+
+use std::borrow::Cow;
+
+use super::{Floor, Kind, Location, Member, RowBytes, Shows};
+
+/// What a batch changes; keys add to it one after another.
+#[derive(Debug, Default)]
+pub struct Folded<'a> {
+    /// New and changed members with the index of their key, each key's in order of sequence. Those with a row in
+    /// `added` get their location when that is written.
+    pub members: Vec<(usize, Member<'a>)>,
+    /// Rows that leave the target.
+    pub removed: Vec<Location>,
+    pub added: Vec<AddedRow<'a>>,
+    pub counts: Counts,
+}
+
+/// A row that the target is to show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AddedRow<'a> {
+    /// Index into [`Folded::members`]: its key and values.
+    pub member: usize,
+    /// `__START_AT` of SCD type 2.
+    pub start: &'a [u8],
+    /// `__END_AT` of SCD type 2; None: it is open.
+    pub end: Option<&'a [u8]>,
+}
+
+/// What became of a batch's events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Upserts and deletes that are part of their timeline now.
+    pub upserts: u64,
+    pub deletes: u64,
+    /// Events that came after one of a later sequence was stored.
+    pub late: u64,
+    /// The same event again.
+    pub duplicates: u64,
+    /// Events of a key and sequence that another, different one has: one of them lost.
+    pub ties: u64,
+}
+
+/// Folds the events of a batch, key by key.
+pub struct Folder<'r> {
+    pub shows: Shows,
+    pub rows: &'r dyn RowBytes,
+    pub floor: Option<Floor<'r>>,
+}
+
+/// A member of the timeline at hand.
+struct Entry<'a> {
+    member: Member<'a>,
+    /// It has to be written: new, or not as stored any more.
+    is_changed: bool,
+}
+
+impl Folder<'_> {
+    /// Applies a key's new events to what is stored of it.
+    ///
+    /// `stored` ascends and is complete from the newest member before the first of `events` on (with
+    /// [`Shows::Latest`] and no ignored nulls the newest member alone is enough). `events` are sorted by
+    /// [`Member::compare`]. `on_tie` is told the loser and the winner of each tie.
+    pub fn fold<'a>(
+        &self,
+        key: usize,
+        stored: Vec<Member<'a>>,
+        events: Vec<Member<'a>>,
+        into: &mut Folded<'a>,
+        on_tie: &mut dyn FnMut(&Member<'a>, &Member<'a>),
+    ) {
+        let shown = self.shown(&stored);
+        let timeline = self.merge(stored, events, &mut into.counts, on_tie);
+        self.write(key, shown, self.derive(timeline), into);
+    }
+
+    /// The timeline is as it was, the floor is not: takes away what it covers now.
+    pub fn refold<'a>(&self, key: usize, stored: Vec<Member<'a>>, into: &mut Folded<'a>) {
+        let shown = self.shown(&stored);
+        let timeline = stored.into_iter().map(|member| Entry { member, is_changed: false }).collect();
+        self.write(key, shown, self.derive(timeline), into);
+    }
+
+    /// Both lists as one, the winner of each sequence.
+    fn merge<'a>(
+        &self,
+        stored: Vec<Member<'a>>,
+        events: Vec<Member<'a>>,
+        counts: &mut Counts,
+        on_tie: &mut dyn FnMut(&Member<'a>, &Member<'a>),
+    ) -> Vec<Entry<'a>> {
+        let newest = stored.last().map(|member| member.sequence);
+        let mut timeline: Vec<Entry<'a>> = Vec::with_capacity(stored.len() + events.len());
+        let mut stored = stored.into_iter().peekable();
+        for event in events {
+            if newest.is_some_and(|newest| event.sequence < newest) {
+                counts.late += 1;
+            }
+            while let Some(member) = stored.next_if(|member| member.sequence <= event.sequence) {
+                timeline.push(Entry { member, is_changed: false });
+            }
+            match timeline.last_mut().filter(|last| last.member.sequence == event.sequence) {
+                None => {
+                    count(counts, event.kind);
+                    timeline.push(Entry { member: event, is_changed: true });
+                }
+                Some(last) => {
+                    let is_same = self.are_same_event(&last.member, &event);
+                    let wins = last.member.precedence() < event.precedence();
+                    if is_same {
+                        counts.duplicates += 1;
+                    } else {
+                        counts.ties += 1;
+                        let (loser, winner) = if wins { (&last.member, &event) } else { (&event, &last.member) };
+                        on_tie(loser, winner);
+                    }
+                    if wins {
+                        if !is_same {
+                            count(counts, event.kind);
+                        }
+                        // The row of the member it replaces goes on record as shown before; see `shown`.
+                        *last = Entry { member: event, is_changed: true };
+                    }
+                }
+            }
+        }
+        timeline.extend(stored.map(|member| Entry { member, is_changed: false }));
+        timeline
+    }
+
+    fn are_same_event(&self, a: &Member<'_>, b: &Member<'_>) -> bool {
+        a.kind == b.kind
+            && match (&a.authored, &b.authored) {
+                (None, None) => self.rows.are_equal(&a.values, &b.values),
+                (Some(of_a), Some(of_b)) => {
+                    let alone = |member: &Member<'_>, authored| self.rows.fill(&member.values, authored, None);
+                    of_a == of_b && self.rows.are_equal(&alone(a, of_a), &alone(b, of_b))
+                }
+                _ => false,
+            }
+    }
+
+    /// Fills what events are silent about and finds the runs, from left to right.
+    fn derive<'a>(&self, mut timeline: Vec<Entry<'a>>) -> Vec<Entry<'a>> {
+        for at in 0..timeline.len() {
+            let (before, rest) = timeline.split_at_mut(at);
+            let entry = &mut rest[0];
+            // The predecessor is as stored: what lies before it isn't here, and didn't change.
+            if at == 0 && !entry.is_changed {
+                continue;
+            }
+            let before = before.last().map(|entry| &entry.member).filter(|member| self.is_alive(member));
+            let member = &mut entry.member;
+            if member.kind == Kind::Delete {
+                continue;
+            }
+            if let Some(authored) = &member.authored {
+                let filled = self.rows.fill(&member.values, authored, before.map(|before| &before.values[..]));
+                if filled != *member.values {
+                    member.values = Cow::Owned(filled);
+                    entry.is_changed = true;
+                }
+            }
+            let run_start = match self.shows {
+                Shows::Latest => None,
+                Shows::History => before
+                    .filter(|before| self.rows.are_tracked_equal(&before.values, &member.values))
+                    .map(|before| before.start()),
+            };
+            if run_start != member.run_start {
+                member.run_start = run_start;
+                entry.is_changed = true;
+            }
+        }
+        timeline
+    }
+
+    fn is_alive(&self, member: &Member<'_>) -> bool {
+        member.kind == Kind::Upsert && !self.floor.is_some_and(|floor| floor.covers(member.sequence))
+    }
+
+    /// The rows that the target shows of stored members: exactly those with a location.
+    fn shown<'a>(&self, stored: &[Member<'a>]) -> Vec<ShownRow<'a>> {
+        let shown = stored.iter().enumerate().filter_map(|(at, member)| {
+            let next = stored.get(at + 1).map(|next| next.sequence);
+            Some(ShownRow {
+                start: member.start(),
+                end: next.filter(|_| self.shows == Shows::History),
+                values: member.values.clone(),
+                location: member.location?,
+            })
+        });
+        shown.collect()
+    }
+
+    /// Compares the rows to show with those shown, and takes down what is different.
+    fn write<'a>(&self, key: usize, shown: Vec<ShownRow<'a>>, timeline: Vec<Entry<'a>>, into: &mut Folded<'a>) {
+        let mut shown = shown.into_iter().peekable();
+        let ends: Vec<Option<Option<&'a [u8]>>> = (0..timeline.len()).map(|at| self.row_end(&timeline, at)).collect();
+        for (Entry { mut member, mut is_changed }, end) in timeline.into_iter().zip(ends) {
+            let mut location = None;
+            if let Some(end) = end {
+                while let Some(gone) = shown.next_if(|row| self.shows == Shows::History && row.start < member.start()) {
+                    into.removed.push(gone.location);
+                }
+                let is_kept = |row: &ShownRow<'_>| {
+                    (self.shows == Shows::Latest || row.start == member.start() && row.end == end)
+                        && self.rows.are_equal(&row.values, &member.values)
+                };
+                location = shown.next_if(is_kept).map(|row| row.location);
+                if location.is_none() {
+                    let (member, start) = (into.members.len(), member.start());
+                    into.added.push(AddedRow { member, start, end });
+                    is_changed = true;
+                }
+            }
+            if member.location != location {
+                member.location = location;
+                is_changed = true;
+            }
+            if is_changed {
+                into.members.push((key, member));
+            }
+        }
+        into.removed.extend(shown.map(|row| row.location));
+    }
+
+    /// If the member shows as a row: where that ends.
+    fn row_end<'a>(&self, timeline: &[Entry<'a>], at: usize) -> Option<Option<&'a [u8]>> {
+        let member = &timeline[at].member;
+        let next = timeline.get(at + 1).map(|entry| &entry.member);
+        if !self.is_alive(member) {
+            return None;
+        }
+        match (self.shows, next) {
+            (_, None) => Some(None),
+            (Shows::Latest, Some(_)) => None,
+            // The next one continues the run, and shows it.
+            (Shows::History, Some(next)) if next.kind == Kind::Upsert && next.run_start == Some(member.start()) => None,
+            (Shows::History, Some(next)) => Some(Some(next.sequence)),
+        }
+    }
+}
+
+/// A row that the target shows before the batch.
+struct ShownRow<'a> {
+    start: &'a [u8],
+    end: Option<&'a [u8]>,
+    values: Cow<'a, [u8]>,
+    location: Location,
+}
+
+fn count(counts: &mut Counts, kind: Kind) {
+    match kind {
+        Kind::Upsert => counts.upserts += 1,
+        Kind::Delete => counts.deletes += 1,
+    }
+}

@@ -1,0 +1,147 @@
+//! What the change events of one key add up to: the exact meaning of AUTO CDC, as a pure function.
+//!
+//! ```text
+//! stored members ┐
+//!                ├─▶ one timeline, sorted by sequence, one winner a sequence ─▶ rows that the target shows
+//! new events     ┘                                    └─▶ members to write, rows to remove, rows to add
+//! ```
+//! The meaning is canonical: it depends on the events, not on the order or the batches in which they came. So a
+//! batch may be applied to what is stored from the *predecessor* on, the newest member before the first new event:
+//! whatever lies before it stays as it is.
+//!
+//! - `mod.rs`: members, their order, and what shows
+//! - `fold.rs`: stored members and new events → changes
+//! - `tests.rs`: the fold against an oracle that sorts all events and walks over them
+//!
+//! Not here: how members and rows are stored (the engine's side table), what a row's bytes mean (its codec).
+//! The rules are from Spark's AUTO CDC (run detection, half-open intervals, filling of nulls); ties are ours.
+
+mod fold;
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+
+pub use fold::{AddedRow, Counts, Folded, Folder};
+
+/// What an event does to its key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    Upsert,
+    Delete,
+}
+
+/// What kind of flow an event came from, the weakest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Class {
+    /// AUTO CDC FROM SNAPSHOT: its rows and absences give way to any change event of the same sequence.
+    Snapshot,
+    /// AUTO CDC ONCE: the seed.
+    Once,
+    /// AUTO CDC: the live feed.
+    Live,
+}
+
+/// Decides between events of one key and sequence: the higher one wins. It is stored with the member, so that the
+/// result does not depend on which flow or batch came first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Rank {
+    pub class: Class,
+    /// The flow's place among the names of the target's flows.
+    pub flow: u32,
+    /// Where the event stood in its source: Delta version, file, row; or micro-batch, file in it, line.
+    pub position: [u64; 3],
+}
+
+/// Where a row of the target lies: file and row within it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Location {
+    pub file: u32,
+    pub row: u32,
+}
+
+/// An event as it is kept. A new event is a member without run and location.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Member<'a> {
+    /// Order-preserving bytes: sequences compare as their bytes do.
+    pub sequence: &'a [u8],
+    pub kind: Kind,
+    pub rank: Rank,
+    /// Carried along for whoever stores members: which micro-batch of which flow brought it.
+    pub origin: Origin,
+    /// Which leaves the event itself says something about, where nulls are ignored; None: all of them.
+    pub authored: Option<Cow<'a, [u8]>>,
+    /// The row after the event, leaves that it is silent about filled from the member before. Empty for a delete.
+    pub values: Cow<'a, [u8]>,
+    /// The first sequence of the run of equal members that this one continues; None: it begins one.
+    pub run_start: Option<&'a [u8]>,
+    /// Where the row lies that shows it, if one does.
+    pub location: Option<Location>,
+}
+
+/// Which flow (as numbered by the side table) and micro-batch an event came with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Origin {
+    pub flow: u32,
+    pub batch: u64,
+}
+
+impl<'a> Member<'a> {
+    /// Among members of one sequence the greatest wins: a change event beats a snapshot, a delete an upsert, then
+    /// the rank decides.
+    fn precedence(&self) -> (bool, bool, Rank) {
+        (self.rank.class != Class::Snapshot, self.kind == Kind::Delete, self.rank)
+    }
+
+    /// In the order of the timeline, the winner of a sequence last.
+    pub fn compare(&self, other: &Member<'_>) -> Ordering {
+        self.sequence.cmp(other.sequence).then_with(|| self.precedence().cmp(&other.precedence()))
+    }
+
+    /// Where its run begins.
+    pub fn start(&self) -> &'a [u8] {
+        self.run_start.unwrap_or(self.sequence)
+    }
+}
+
+/// Everything at or before a sequence is deleted, whatever its key, seen or not: a TRUNCATE, or a snapshot, which
+/// deletes what it doesn't have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Floor<'a> {
+    pub sequence: &'a [u8],
+    /// A TRUNCATE deletes events of its own sequence too; a snapshot doesn't: they are its rows, or change events,
+    /// which beat it.
+    pub is_inclusive: bool,
+}
+
+impl Floor<'_> {
+    /// Whether an event of this sequence is deleted.
+    pub fn covers(&self, sequence: &[u8]) -> bool {
+        match sequence.cmp(self.sequence) {
+            Ordering::Less => true,
+            Ordering::Equal => self.is_inclusive,
+            Ordering::Greater => false,
+        }
+    }
+}
+
+/// What a key's timeline becomes in the target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+pub enum Shows {
+    /// SCD type 1: the row after the last event, if that is no delete.
+    Latest,
+    /// SCD type 2: one row a run of equal neighbours, from its first sequence to the next event behind it.
+    History,
+}
+
+/// What the bytes of rows mean, as far as the timeline has to know. Leaves are columns, or the fields of struct
+/// columns.
+pub trait RowBytes {
+    /// All leaves are the same; null equals null.
+    fn are_equal(&self, a: &[u8], b: &[u8]) -> bool;
+    /// The columns whose history is tracked are the same.
+    fn are_tracked_equal(&self, a: &[u8], b: &[u8]) -> bool;
+    /// The row with the leaves that are not `authored` taken from `before`, or null without one.
+    fn fill(&self, values: &[u8], authored: &[u8], before: Option<&[u8]>) -> Vec<u8>;
+}
