@@ -174,7 +174,7 @@ async fn write_and_commit(
     let started = Instant::now();
     run.live.batch_rows.store(0, Relaxed);
     let target = run.target()?;
-    let batch_inputs = batch_inputs(sources, inputs).await?;
+    let batch_inputs = batch_inputs(sources, inputs, None).await?;
     let plan = plan(run, &batch_inputs).await?;
     let given = output_fields(plan.schema().as_arrow()).map_err(|misfits| misfit(run, &misfits))?;
     let columns = grow(&target.columns(run).await?, &given).map_err(|misfits| misfit(run, &misfits))?;

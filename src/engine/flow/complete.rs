@@ -35,7 +35,7 @@ pub(crate) async fn run(run: &FlowRun<'_>) -> Result<()> {
         return Ok(());
     }
     let target = run.target()?;
-    let batch_inputs = batch_inputs(&sources, &[]).await?;
+    let batch_inputs = batch_inputs(&sources, &[], None).await?;
     let plan = plan(run, &batch_inputs).await?;
     let fingerprint = fingerprint(run, &sources).await?;
     let dataset = run.update.state.dataset(&run.dataset.name.key())?;

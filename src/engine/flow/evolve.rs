@@ -108,7 +108,7 @@ async fn widen_table(
     inputs: &[PlannedInput],
     before: &[Option<SourceSchema>],
 ) -> Result<()> {
-    let query = plan(run, &batch_inputs(sources, inputs).await?).await?;
+    let query = plan(run, &batch_inputs(sources, inputs, None).await?).await?;
     let given = output_fields(query.schema().as_arrow()).map_err(|misfits| misfit(run, &misfits))?;
     let target = run.target()?;
     // Held until the rewrite is in: flows of the same table wait.

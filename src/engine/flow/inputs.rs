@@ -8,6 +8,7 @@ use pipeline::graph::{InputId, ResolvedInput, Source};
 use pipeline::read_files::{ReadFiles, TableStream};
 
 use super::FlowRun;
+use crate::auto_cdc::position::{FileRows, WithPositions};
 use crate::error::{Error, Result};
 use crate::fail_point;
 use crate::reading::StreamBatch;
@@ -16,8 +17,8 @@ use crate::source::files::{self, FileEntry, ScanCounters, SourceSchema};
 use crate::source::flow_sources::flow_sources;
 use crate::source::ledger::LedgerPaths;
 use crate::source::table_stream::{TableOffset, planned_slice};
-use crate::state::{NewSource, PlannedInput};
-use crate::table::SharedTable;
+use crate::state::{NewSource, PlannedInput, SourceFile};
+use crate::table::{AddedFile, SharedTable, Table};
 
 /// A source of the flow, ready to be read.
 pub(crate) struct OpenSource {
@@ -281,8 +282,13 @@ pub(crate) fn are_known(sources: &[OpenSource]) -> bool {
     })
 }
 
-/// The tables for one batch: of the streams what `planned` says, of the rest all there is.
-pub(crate) async fn batch_inputs(sources: &[OpenSource], planned: &[PlannedInput]) -> Result<BatchInputs> {
+/// The tables for one batch: of the streams what `planned` says, of the rest all there is. With `positions_of` a
+/// batch, rows can be asked for their positions (`auto_cdc::position`).
+pub(crate) async fn batch_inputs(
+    sources: &[OpenSource],
+    planned: &[PlannedInput],
+    positions_of: Option<i64>,
+) -> Result<BatchInputs> {
     let mut batch = BatchInputs {
         providers: HashMap::new(),
         counters: Vec::new(),
@@ -297,7 +303,7 @@ pub(crate) async fn batch_inputs(sources: &[OpenSource], planned: &[PlannedInput
             Content::Files { spec, schema, listing, uses_metadata, ledger } => {
                 let schema = schema.as_ref().expect("only flows whose sources are known run batches");
                 let files: Arc<[FileEntry]> = match plan {
-                    Some(plan) => plan.files.iter().map(|file| ledger.read(file)).collect(),
+                    Some(plan) => in_order(&plan.files).into_iter().map(|file| ledger.read(file)).collect(),
                     // A stream that has nothing new in this batch.
                     None if source.is_stream => Arc::new([]),
                     None => listing.clone(),
@@ -306,18 +312,31 @@ pub(crate) async fn batch_inputs(sources: &[OpenSource], planned: &[PlannedInput
                 batch.bytes += files.iter().map(|file| file.size).sum::<u64>();
                 let counters = Arc::new(ScanCounters::default());
                 batch.counters.push(counters.clone());
-                files::table_provider(spec.clone(), schema, files, *uses_metadata, counters)
+                let rows = |files| files::table_provider(spec.clone(), schema, files, *uses_metadata, counters.clone());
+                let by_file = positions_of.map(|batch| {
+                    let file = |(at, file): (usize, &FileEntry)| FileRows {
+                        major: batch as u64,
+                        minor: at as u64,
+                        rows: rows(Arc::new([file.clone()])),
+                    };
+                    files.iter().enumerate().map(file).collect()
+                });
+                with_positions(rows(files), by_file)
             }
             Content::Table { table, up_to, .. } => {
                 let table = table.lock().await;
                 match (source.is_stream, plan) {
                     (true, Some(PlannedInput { start_offset: Some(start), end_offset: Some(end), .. })) => {
-                        let files =
-                            planned_slice(&table, TableOffset::from_json(start)?, TableOffset::from_json(end)?)?;
+                        let start = TableOffset::from_json(start)?;
+                        let files = planned_slice(&table, start, TableOffset::from_json(end)?)?;
                         batch.files += files.len() as u64;
                         batch.bytes += files.iter().map(|file| file.size).sum::<u64>();
                         batch.table_rows += files.iter().filter_map(|file| file.rows).sum::<u64>();
-                        table.files_provider(files).await?
+                        let by_file = match positions_of {
+                            Some(_) => Some(file_rows(&table, &files, start).await?),
+                            None => None,
+                        };
+                        with_positions(table.files_provider(files).await?, by_file)
                     }
                     (true, _) => table.files_provider(Vec::new()).await?,
                     (false, plan) => {
@@ -326,7 +345,14 @@ pub(crate) async fn batch_inputs(sources: &[OpenSource], planned: &[PlannedInput
                             None => *up_to,
                         };
                         batch.work_bytes += table.size_bytes();
-                        table.provider(Some(version)).await?
+                        let by_file = match positions_of {
+                            Some(_) => {
+                                let start = TableOffset { version, files: 0, is_snapshot: true };
+                                Some(file_rows(&table, &table.files_at(version)?, start).await?)
+                            }
+                            None => None,
+                        };
+                        with_positions(table.provider(Some(version)).await?, by_file)
                     }
                 }
             }
@@ -340,4 +366,33 @@ pub(crate) async fn batch_inputs(sources: &[OpenSource], planned: &[PlannedInput
     }
     batch.work_bytes += batch.bytes;
     Ok(batch)
+}
+
+/// A batch's files as they arrived; the ledger hands them out by path.
+pub(crate) fn in_order(files: &[SourceFile]) -> Vec<&SourceFile> {
+    let mut files: Vec<&SourceFile> = files.iter().collect();
+    files.sort_by(|a, b| (a.modified_us, &a.path).cmp(&(b.modified_us, &b.path)));
+    files
+}
+
+/// The rows of a table's files, each file with its place in its version; `start` is where the first of them is.
+async fn file_rows(table: &Table, files: &[AddedFile], start: TableOffset) -> Result<Vec<FileRows>> {
+    let mut rows = Vec::with_capacity(files.len());
+    let mut place = (start.version, start.files as u64);
+    for file in files {
+        if file.version != place.0 {
+            place = (file.version, 0);
+        }
+        let provider = table.files_provider(vec![file.clone()]).await?;
+        rows.push(FileRows { major: file.version as u64, minor: place.1, rows: provider });
+        place.1 += 1;
+    }
+    Ok(rows)
+}
+
+fn with_positions(plain: Arc<dyn TableProvider>, by_file: Option<Vec<FileRows>>) -> Arc<dyn TableProvider> {
+    match by_file {
+        Some(files) => Arc::new(WithPositions { plain, files }),
+        None => plain,
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{Floor, Kind, Location, Member, RowBytes, Shows};
+use super::{Cutover, Floor, Kind, Location, Member, RowBytes, Shows};
 
 /// What a batch changes; keys add to it one after another.
 #[derive(Debug, Default)]
@@ -44,6 +44,8 @@ pub struct Counts {
 /// Folds the events of a batch, key by key.
 pub struct Folder<'r> {
     pub shows: Shows,
+    /// Only a key's newest member is kept: enough for [`Shows::Latest`] where no nulls are ignored.
+    pub keeps_newest_only: bool,
     pub rows: &'r dyn RowBytes,
     pub floor: Option<Floor<'r>>,
 }
@@ -58,9 +60,9 @@ struct Entry<'a> {
 impl Folder<'_> {
     /// Applies a key's new events to what is stored of it.
     ///
-    /// `stored` ascends and is complete from the newest member before the first of `events` on (with
-    /// [`Shows::Latest`] and no ignored nulls the newest member alone is enough). `events` are sorted by
-    /// [`Member::compare`]. `on_tie` is told the loser and the winner of each tie.
+    /// `stored` ascends and is complete from the newest member before the first of `events` on, or has the newest
+    /// member only, if only that is kept. `events` are sorted by [`Member::compare`]. `on_tie` is told the loser and the
+    /// winner of each tie.
     pub fn fold<'a>(
         &self,
         key: usize,
@@ -70,7 +72,16 @@ impl Folder<'_> {
         on_tie: &mut dyn FnMut(&Member<'a>, &Member<'a>),
     ) {
         let shown = self.shown(&stored);
-        let timeline = self.merge(stored, events, &mut into.counts, on_tie);
+        let known = stored.last().map(|newest| newest.cutover).unwrap_or_default();
+        let cutover = events.iter().fold(known, Cutover::with);
+        let mut timeline = self.merge(stored, events, &mut into.counts, on_tie);
+        if self.keeps_newest_only {
+            timeline.drain(..timeline.len().saturating_sub(1));
+        }
+        if let Some(newest) = timeline.last_mut().filter(|newest| newest.member.cutover != cutover) {
+            newest.member.cutover = cutover;
+            newest.is_changed = true;
+        }
         self.write(key, shown, self.derive(timeline), into);
     }
 
@@ -93,8 +104,12 @@ impl Folder<'_> {
         let mut timeline: Vec<Entry<'a>> = Vec::with_capacity(stored.len() + events.len());
         let mut stored = stored.into_iter().peekable();
         for event in events {
-            if newest.is_some_and(|newest| event.sequence < newest) {
+            let is_late = newest.is_some_and(|newest| event.sequence < newest);
+            if is_late {
                 counts.late += 1;
+                if self.keeps_newest_only {
+                    continue;
+                }
             }
             while let Some(member) = stored.next_if(|member| member.sequence <= event.sequence) {
                 timeline.push(Entry { member, is_changed: false });

@@ -78,6 +78,30 @@ pub struct Member<'a> {
     pub run_start: Option<&'a [u8]>,
     /// Where the row lies that shows it, if one does.
     pub location: Option<Location>,
+    /// Where the key went from the seed to the live feed; kept with a key's newest member.
+    pub cutover: Cutover<'a>,
+}
+
+/// Between which sequences a key went from its seed (AUTO CDC ONCE) to its live feed, every event counted, those that
+/// lost or changed nothing too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Cutover<'a> {
+    pub last_seeded: Option<&'a [u8]>,
+    pub first_live: Option<&'a [u8]>,
+}
+
+impl<'a> Cutover<'a> {
+    /// With one more event.
+    fn with(self, event: &Member<'a>) -> Cutover<'a> {
+        match event.rank.class {
+            Class::Snapshot => self,
+            Class::Once => Cutover { last_seeded: self.last_seeded.max(Some(event.sequence)), ..self },
+            Class::Live => {
+                let first = self.first_live.map_or(event.sequence, |first| first.min(event.sequence));
+                Cutover { first_live: Some(first), ..self }
+            }
+        }
+    }
 }
 
 /// Which flow (as numbered by the side table) and micro-batch an event came with.
@@ -89,9 +113,9 @@ pub struct Origin {
 
 impl<'a> Member<'a> {
     /// Among members of one sequence the greatest wins: a change event beats a snapshot, a delete an upsert, then
-    /// the rank decides.
-    fn precedence(&self) -> (bool, bool, Rank) {
-        (self.rank.class != Class::Snapshot, self.kind == Kind::Delete, self.rank)
+    /// the rank decides. Where a query leaves no position to tell two events apart, their bytes do.
+    fn precedence(&self) -> (bool, bool, Rank, &[u8]) {
+        (self.rank.class != Class::Snapshot, self.kind == Kind::Delete, self.rank, &self.values)
     }
 
     /// In the order of the timeline, the winner of a sequence last.

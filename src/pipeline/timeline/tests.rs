@@ -139,6 +139,7 @@ impl Feed {
             let floor_sequence = floor.map(|floor| [floor]);
             let folder = Folder {
                 shows: self.shows,
+                keeps_newest_only: !keeps_all,
                 rows: &rows,
                 floor: floor_sequence.as_ref().map(|sequence| Floor { sequence, is_inclusive: true }),
             };
@@ -169,6 +170,12 @@ impl Feed {
                     store.pop_first();
                 }
             }
+            let seen: Vec<&Event> = self.batches[..=batch].iter().flatten().filter(|event| !event.truncates).collect();
+            let sequences = |class| seen.iter().filter(move |event| event.class == class).map(|event| event.sequence);
+            if let Some(newest) = store.values().next_back() {
+                assert_eq!(newest.cutover.last_seeded.map(|last| last[0]), sequences(Class::Once).max());
+                assert_eq!(newest.cutover.first_live.map(|first| first[0]), sequences(Class::Live).min());
+            }
             let located = store.values().filter_map(|member| member.location).count();
             assert_eq!(located, target.len(), "every row has its member");
         }
@@ -190,6 +197,7 @@ impl Feed {
             },
             run_start: None,
             location: None,
+            cutover: Cutover::default(),
         }
     }
 
@@ -296,13 +304,18 @@ fn a_change_event_beats_a_snapshot_of_its_sequence() {
         values: if kind == Kind::Upsert { Cow::Owned(bytes(&vec![Some(value)])) } else { Cow::Borrowed(&[][..]) },
         run_start: None,
         location: None,
+        cutover: Cutover::default(),
     };
     let mut pair = [member(Class::Live, Kind::Upsert, 1), member(Class::Snapshot, Kind::Upsert, 2)];
     pair.sort_by(Member::compare);
     assert_eq!(row(&pair[1].values), vec![Some(1)]);
 
-    let folder =
-        Folder { shows: Shows::Latest, rows: &rows, floor: Some(Floor { sequence: &[5], is_inclusive: false }) };
+    let folder = Folder {
+        shows: Shows::Latest,
+        keeps_newest_only: true,
+        rows: &rows,
+        floor: Some(Floor { sequence: &[5], is_inclusive: false }),
+    };
     let mut folded = Folded::default();
     folder.fold(0, Vec::new(), pair.to_vec(), &mut folded, &mut |_, _| {});
     assert_eq!(folded.added.len(), 1);
