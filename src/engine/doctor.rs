@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use pipeline::definition::DatasetKind;
-use pipeline::graph::{FlowId, FlowKind};
+use pipeline::graph::FlowId;
 use pipeline::report::{DoctorReport, Finding};
 use pipeline::resume::{Facts, FoundTable, Refusal, Resume, resume};
 
@@ -326,13 +326,8 @@ impl Engine {
         let flow = graph.flow(id);
         let dataset = graph.dataset(flow.target);
         let Some((flow_id, generation, batch)) = checkpoint_in_table(table, &flow.name) else { return Ok(()) };
-        let kind = match flow.kind {
-            FlowKind::Once => crate::state::FlowKind::Once,
-            FlowKind::Append => crate::state::FlowKind::Append,
-            FlowKind::Complete => crate::state::FlowKind::Complete,
-        };
-        let new = NewFlow { flow_id: &flow_id, name: &flow.name, dataset: &dataset.name.key(), kind };
-        let completion = (flow.kind == FlowKind::Once).then(|| Completion {
+        let new = NewFlow { flow_id: &flow_id, name: &flow.name, dataset: &dataset.name.key(), kind: flow.kind.into() };
+        let completion = flow.kind.is_once().then(|| Completion {
             done_us: now_us(),
             update_id: None,
             rows: 0,

@@ -61,7 +61,7 @@ fn flow_history(state: &State, flow: state::Flow, last: &[state::UpdateFlow]) ->
             && matches!(ran.state, RunState::Failed | RunState::Skipped | RunState::Canceled)
     });
     Ok(FlowHistory {
-        is_once: flow.kind == state::FlowKind::Once,
+        is_once: flow.kind.is_once(),
         is_done: flow.completion.is_some(),
         has_failed,
         // Only a run records a definition, so for a done once flow this is the one that made its rows.

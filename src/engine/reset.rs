@@ -43,8 +43,10 @@ impl Engine {
             let flow = self.graph().flow(*id);
             let inputs = self.graph().all_inputs(&flow.reading);
             let is_counted = match flow.kind {
-                FlowKind::Append => true,
-                FlowKind::Once => inputs.iter().any(|input| matches!(input.source, Source::Files(_))),
+                FlowKind::Append | FlowKind::Cdc => true,
+                FlowKind::Once | FlowKind::CdcOnce | FlowKind::Snapshot | FlowKind::SnapshotOnce => {
+                    inputs.iter().any(|input| matches!(input.source, Source::Files(_)))
+                }
                 FlowKind::Complete => false,
             };
             if reads && is_counted {
@@ -91,7 +93,7 @@ impl Engine {
             };
             match &source.input.source {
                 // A once flow reads its whole source, whatever a batch that didn't come to its end had planned.
-                Source::Files(spec) if flow.kind == FlowKind::Once => {
+                Source::Files(spec) if !flow.kind.is_incremental() => {
                     let files = &listings.list(spec).await?.files;
                     backlog.files += files.len() as u64;
                     backlog.bytes += files.iter().map(|file| file.size).sum::<u64>();
@@ -106,7 +108,7 @@ impl Engine {
                     backlog.files += new.len() as u64;
                     backlog.bytes += new.iter().map(|file| file.size_bytes as u64).sum::<u64>();
                 }
-                Source::Dataset { id, .. } if source.input.is_stream => {
+                Source::Dataset { id, .. } if flow.reads_as_stream(source.input) => {
                     let Some(table) = self.table(graph.dataset(*id))? else { continue };
                     let version = table.lock().await.version();
                     let at = match recorded.and_then(|known| known.offset) {
@@ -297,7 +299,14 @@ fn check_resettable(graph: &Graph, id: FlowId) -> Result<()> {
     let flow = graph.flow(id);
     let dataset = &graph.dataset(flow.target).label;
     let (what, help) = match flow.kind {
-        FlowKind::Append => return Ok(()),
+        FlowKind::Append | FlowKind::Cdc => return Ok(()),
+        FlowKind::CdcOnce | FlowKind::SnapshotOnce => {
+            ("a once flow", format!("apply its source again: flowbench run --rerun-once {}", flow.name))
+        }
+        FlowKind::Snapshot => (
+            "a flow from snapshots",
+            format!("it reads whole states; build the table anew: flowbench run --full-refresh {dataset}"),
+        ),
         FlowKind::Once => (
             "a once flow",
             format!(

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use pipeline::diagnostic::Severity;
 use pipeline::event::{Event, Failure, FlowMetrics, State as RunState};
-use pipeline::graph::{DatasetId, FlowKind};
+use pipeline::graph::DatasetId;
 use pipeline::report::{
     Column, DatasetStatus, Description, FlowOutcome, FlowStatus, Status, TableStatus, TableVersion, UpdateSummary,
 };
@@ -205,8 +205,7 @@ impl Engine {
                 Some(state) => state.flow(&dataset.name.key(), &flow.name)?,
                 None => None,
             };
-            let is_done =
-                flow.kind == FlowKind::Once && record.as_ref().is_some_and(|record| record.completion.is_some());
+            let is_done = flow.kind.is_once() && record.as_ref().is_some_and(|record| record.completion.is_some());
             let ran = last.get(&flow.name.to_lowercase());
             let state = match ran {
                 _ if is_done => RunState::Idle,

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::auto_cdc::ChangeFlow;
 use crate::name::Name;
 use crate::query::Query;
 use crate::text::{FileId, Span, Spanned};
@@ -84,7 +85,9 @@ pub struct DatasetDefinition {
     pub is_private: bool,
     /// `AS query`: for a streaming table the default flow, named like the table.
     pub query: Option<Arc<Query>>,
-    /// `FLOW INSERT ONCE BY NAME query`: the default flow runs once, until a full refresh.
+    /// `FLOW AUTO CDC …`: what the default flow says beside its query.
+    pub change: Option<Arc<ChangeFlow>>,
+    /// `FLOW INSERT ONCE BY NAME query`, `FLOW AUTO CDC ONCE …`: the default flow runs once, until a full refresh.
     pub is_once: bool,
     /// Written in a legacy LIVE form, where a batch `read_files` is an incremental read.
     pub is_legacy_live: bool,
@@ -102,6 +105,7 @@ impl DatasetDefinition {
             partition_by,
             cluster_by,
             query,
+            change,
             span,
             kind: _,
             scope: _,
@@ -118,6 +122,7 @@ impl DatasetDefinition {
         }
         partition_by.iter_mut().chain(cluster_by).for_each(|column| column.span.move_to(moved));
         query.iter_mut().for_each(|query| Arc::make_mut(query).move_to(moved));
+        change.iter_mut().for_each(|change| Arc::make_mut(change).move_to(moved));
         name.span.move_to(moved);
         span.move_to(moved);
     }
@@ -135,10 +140,13 @@ pub struct ColumnDefinition {
     pub comment: Option<String>,
 }
 
-/// `CREATE FLOW name [DEPENDS ON (flow, …)] AS INSERT INTO [ONCE] target [BY NAME] query`, or `[[flow]]`.
+/// `CREATE FLOW name [DEPENDS ON (flow, …)] AS INSERT INTO [ONCE] target [BY NAME] query`, `… AS AUTO CDC …`,
+/// `APPLY CHANGES INTO target …`, `[[flow]]`, `[[auto_cdc]]` or `[[auto_cdc_snapshot]]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FlowDefinition {
     pub name: Spanned<String>,
+    /// The file gives it no name: it is its target's default flow, and `name` is the target's as written.
+    pub is_default: bool,
     pub target: Spanned<Name>,
     pub scope: Scope,
     pub is_once: bool,
@@ -147,6 +155,8 @@ pub struct FlowDefinition {
     pub comment: Option<String>,
     /// Shared with the graph: an edit of another file copies no query.
     pub query: Arc<Query>,
+    /// What a flow of AUTO CDC says beside its query; None: it inserts.
+    pub change: Option<Arc<ChangeFlow>>,
     pub limits: FlowLimits,
     /// The whole statement.
     pub span: Span,
@@ -165,9 +175,21 @@ pub struct FlowReference {
 
 impl FlowDefinition {
     fn move_to(&mut self, moved: &dyn Fn(FileId) -> FileId) {
-        let FlowDefinition { name, target, depends_on, query, span, scope: _, is_once: _, comment: _, limits: _ } =
-            self;
+        let FlowDefinition {
+            name,
+            target,
+            depends_on,
+            query,
+            change,
+            span,
+            is_default: _,
+            scope: _,
+            is_once: _,
+            comment: _,
+            limits: _,
+        } = self;
         Arc::make_mut(query).move_to(moved);
+        change.iter_mut().for_each(|change| Arc::make_mut(change).move_to(moved));
         let waits = depends_on.iter_mut().map(|flow| &mut flow.span);
         [&mut name.span, &mut target.span, span].into_iter().chain(waits).for_each(|span| span.move_to(moved));
     }

@@ -10,8 +10,9 @@ use crate::graph::{FlowId, Graph};
 impl Graph {
     /// The flows that write what `flow` reads, through views too, without itself.
     pub fn data_predecessors(&self, flow: FlowId) -> BTreeSet<FlowId> {
-        self.stored_inputs(&self.flow(flow).reading)
-            .into_iter()
+        self.flow(flow)
+            .readings()
+            .flat_map(|reading| self.stored_inputs(reading))
             .flat_map(|id| self.dataset(id).flows.iter().copied())
             .filter(|other| *other != flow)
             .collect()

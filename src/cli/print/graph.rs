@@ -40,10 +40,12 @@ pub fn text(graph: &Graph, style: Style) -> String {
         );
         for id in named_flows(graph, dataset) {
             let flow = graph.flow(id);
-            let mark = if flow.kind == FlowKind::Once { "1×" } else { "+ " };
+            let mark = if flow.kind.is_once() { "1×" } else { "+ " };
             let name = format!("  {mark} {}", one_line(&flow.name));
             let kind = match flow.kind {
                 FlowKind::Once => "backfill (append once)",
+                FlowKind::CdcOnce => "seed (auto cdc once)",
+                FlowKind::SnapshotOnce => "backfill (snapshot once)",
                 kind => kind.words(),
             };
             let (name, inputs) = (format!("{name:<name_width$}"), inputs_words(graph, &flow.reading));
@@ -129,7 +131,8 @@ struct Edge {
 fn edges(graph: &Graph) -> Vec<Edge> {
     let mut edges = Vec::new();
     for dataset in &graph.datasets {
-        let flows = dataset.flows.iter().map(|id| graph.flow(*id)).map(|flow| (Some(flow), &flow.reading));
+        let flows = dataset.flows.iter().map(|id| graph.flow(*id));
+        let flows = flows.flat_map(|flow| flow.readings().map(move |reading| (Some(flow), reading)));
         for (flow, reading) in flows.chain(dataset.view.iter().map(|view| (None, view))) {
             for input in &reading.inputs {
                 let Some(from) = input_name(graph, input) else { continue };
@@ -142,7 +145,7 @@ fn edges(graph: &Graph) -> Vec<Edge> {
                     },
                     to: dataset.label.clone(),
                     flow: flow.map(|flow| flow.name.clone()),
-                    is_once: flow.is_some_and(|flow| flow.kind == FlowKind::Once),
+                    is_once: flow.is_some_and(|flow| flow.kind.is_once()),
                     is_stream: input.is_stream,
                 });
             }
@@ -206,8 +209,8 @@ pub fn dot(graph: &Graph) -> String {
     // No dataset has a name with a blank before it.
     let flow_id = |name: &str| quote(&format!(" flow {name}"));
     for flow in &nodes {
-        let (style, target) = (if flow.kind == FlowKind::Once { "bold" } else { "solid" }, graph.dataset(flow.target));
-        let (id, label) = (flow_id(&flow.name), quote(&flow_label(&flow.name, flow.kind == FlowKind::Once)));
+        let (style, target) = (if flow.kind.is_once() { "bold" } else { "solid" }, graph.dataset(flow.target));
+        let (id, label) = (flow_id(&flow.name), quote(&flow_label(&flow.name, flow.kind.is_once())));
         out.push_str(&format!("  {id} [label={label}, shape=ellipse];\n"));
         out.push_str(&format!("  {id} -> {} [style={style}];\n", quote(&target.label)));
     }
@@ -256,7 +259,7 @@ pub fn mermaid(graph: &Graph) -> String {
     }
     let mut flow_ids: BTreeMap<&str, String> = BTreeMap::new();
     for (i, flow) in flow_nodes(graph).into_iter().enumerate() {
-        let is_once = flow.kind == FlowKind::Once;
+        let is_once = flow.kind.is_once();
         out.push_str(&format!("  f{i}{{{{{}}}}}\n", quote(&flow_label(&flow.name, is_once))));
         if let Some(target) = ids.get(&graph.dataset(flow.target).label) {
             out.push_str(&format!("  f{i} {} {target}\n", if is_once { "==>" } else { "-->" }));

@@ -1,6 +1,6 @@
 //! How the workspace stands, and the list of updates.
 
-use pipeline::graph::Graph;
+use pipeline::graph::{FlowKind, Graph};
 use pipeline::report::{DatasetStatus, FlowStatus, Status, UpdateSummary};
 
 use super::event::one_line;
@@ -83,8 +83,10 @@ pub fn flows(flows: &[FlowStatus], graph: &Graph) -> Grid {
     let mut grid = Grid::new(&headings);
     for flow in flows {
         let kind = match (flow.kind, flow.is_done) {
-            (pipeline::graph::FlowKind::Once, true) => "1× backfill, done".to_string(),
-            (pipeline::graph::FlowKind::Once, false) => "1× backfill".to_string(),
+            (FlowKind::Once | FlowKind::SnapshotOnce, true) => "1× backfill, done".to_string(),
+            (FlowKind::Once | FlowKind::SnapshotOnce, false) => "1× backfill".to_string(),
+            (FlowKind::CdcOnce, true) => "1× seed, done".to_string(),
+            (FlowKind::CdcOnce, false) => "1× seed".to_string(),
             (kind, _) => kind.words().to_string(),
         };
         let last_run =

@@ -12,7 +12,7 @@ use std::collections::{BTreeSet, HashMap};
 use arrow::datatypes::SchemaRef;
 use pipeline::data_type::Field;
 use pipeline::diagnostic::{self, Diagnostic};
-use pipeline::graph::{DatasetId, FlowId, FlowKind};
+use pipeline::graph::{DatasetId, FlowId};
 use pipeline::validate::fold_consequences;
 
 use crate::columns::{Columns, Misfit};
@@ -201,7 +201,7 @@ impl<'a> Work<'a> {
         match &planned.query {
             Ok(query) => {
                 if let (ReadingId::Flow(id), Some(what)) = (id, query.stateful)
-                    && graph.flow(id).kind == FlowKind::Append
+                    && graph.flow(id).kind.is_incremental()
                 {
                     self.analysis.diagnostics.push(stream_rules::refused(graph.flow(id), what));
                 }

@@ -12,7 +12,6 @@ use std::time::Instant;
 
 use datafusion::logical_expr::LogicalPlan;
 use pipeline::event::{Details, FlowMetrics, Level};
-use pipeline::graph::FlowKind;
 use pipeline::resume::{Facts, FoundTable, Resume, resume};
 
 use super::FlowRun;
@@ -269,7 +268,7 @@ pub(crate) fn partitions(run: &FlowRun<'_>, work_bytes: u64) -> usize {
 }
 
 fn mark(run: &FlowRun<'_>, batch: i64, metrics: &FlowMetrics, version: Option<i64>) -> Result<()> {
-    let completion = (run.flow.kind == FlowKind::Once).then(|| Completion {
+    let completion = run.flow.kind.is_once().then(|| Completion {
         done_us: now_us(),
         update_id: Some(run.update.number),
         rows: metrics.rows_out as i64,

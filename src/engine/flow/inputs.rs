@@ -125,7 +125,7 @@ pub(crate) async fn open(run: &FlowRun<'_>, records: bool) -> Result<Vec<OpenSou
             key: source.key,
             label,
             id: input.id,
-            is_stream: input.is_stream,
+            is_stream: run.flow.reads_as_stream(input),
             source_id: None,
             is_recorded: recorded.is_some(),
             content,
@@ -214,8 +214,7 @@ async fn open_table(table: SharedTable, options: &TableStream, up_to: Option<i64
 /// Finds or makes a source's record; the options of the first start apply when it is made.
 async fn record(run: &FlowRun<'_>, source: &mut OpenSource) -> Result<()> {
     let state = &run.update.state;
-    let is_once = run.flow.kind == pipeline::graph::FlowKind::Once;
-    if !source.is_stream && !is_once {
+    if !source.is_stream && !run.flow.kind.is_once() {
         return Ok(());
     }
     let table_id = match &source.content {

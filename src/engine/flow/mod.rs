@@ -73,6 +73,13 @@ pub(crate) async fn run(run: &FlowRun<'_>) -> Result<FlowMetrics> {
         FlowKind::Append => append::run(run).await?,
         FlowKind::Once => once::run(run).await?,
         FlowKind::Complete => complete::run(run).await?,
+        FlowKind::Cdc | FlowKind::CdcOnce | FlowKind::Snapshot | FlowKind::SnapshotOnce => {
+            return Err(Error::user(
+                "not-supported-yet",
+                format!("flow `{}`: changes are not applied yet", run.flow.name),
+                "take the flow out of the files",
+            ));
+        }
     }
     Ok(run.live.metrics())
 }

@@ -19,9 +19,47 @@ pub enum FlowKind {
     Once,
     /// The result replaces the table's content.
     Complete,
+    /// New change events are applied by key, for ever.
+    Cdc,
+    /// All change events are applied by key, one time.
+    CdcOnce,
+    /// The table is brought to each snapshot.
+    Snapshot,
+    /// The table is brought to a snapshot, one time.
+    SnapshotOnce,
 }
 
-stored_as_text!(FlowKind { Append = "append", Once = "once", Complete = "complete" });
+stored_as_text!(FlowKind {
+    Append = "append",
+    Once = "once",
+    Complete = "complete",
+    Cdc = "cdc",
+    CdcOnce = "cdc_once",
+    Snapshot = "snapshot",
+    SnapshotOnce = "snapshot_once",
+});
+
+impl FlowKind {
+    /// True if it runs one time until a full refresh.
+    pub fn is_once(self) -> bool {
+        matches!(self, FlowKind::Once | FlowKind::CdcOnce | FlowKind::SnapshotOnce)
+    }
+}
+
+impl From<pipeline::graph::FlowKind> for FlowKind {
+    fn from(kind: pipeline::graph::FlowKind) -> FlowKind {
+        use pipeline::graph::FlowKind as Defined;
+        match kind {
+            Defined::Append => FlowKind::Append,
+            Defined::Once => FlowKind::Once,
+            Defined::Complete => FlowKind::Complete,
+            Defined::Cdc => FlowKind::Cdc,
+            Defined::CdcOnce => FlowKind::CdcOnce,
+            Defined::Snapshot => FlowKind::Snapshot,
+            Defined::SnapshotOnce => FlowKind::SnapshotOnce,
+        }
+    }
+}
 
 /// A flow as recorded.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]

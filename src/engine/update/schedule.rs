@@ -225,6 +225,8 @@ fn start(update: &Update, id: FlowId) -> Result<crate::state::Flow> {
             flow_type: match flow.kind {
                 FlowKind::Append | FlowKind::Once => "APPEND".to_string(),
                 FlowKind::Complete => "COMPLETE".to_string(),
+                FlowKind::Cdc | FlowKind::CdcOnce => "AUTO_CDC".to_string(),
+                FlowKind::Snapshot | FlowKind::SnapshotOnce => "AUTO_CDC_FROM_SNAPSHOT".to_string(),
             },
             schema: update.columns[flow.target.0]
                 .iter()
@@ -232,7 +234,7 @@ fn start(update: &Update, id: FlowId) -> Result<crate::state::Flow> {
                 .map(|field| (field.name.clone(), field.data_type.to_string()))
                 .collect(),
             comment: flow.comment.clone(),
-            once: flow.kind == FlowKind::Once,
+            once: flow.kind.is_once(),
         },
     );
     update

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use pipeline::definition::DatasetKind;
 use pipeline::event::{Details, Level};
-use pipeline::graph::{Dataset, DatasetId, ExternalId, FlowId, FlowKind, Graph};
+use pipeline::graph::{Dataset, DatasetId, ExternalId, FlowId, Graph};
 use pipeline::plan::FlowAction;
 use pipeline::resume::Refusal;
 
@@ -77,7 +77,7 @@ impl Update {
                     },
                 );
                 // A once flow says that itself.
-                if listed.is_missing && flow.kind != FlowKind::Once {
+                if listed.is_missing && !flow.kind.is_once() {
                     self.recorder.notice(
                         About::flow(&flow.name, target),
                         "source-missing",
@@ -178,17 +178,12 @@ impl Update {
     pub(super) fn register_flow(&self, id: FlowId) -> Result<crate::state::Flow> {
         let graph = self.engine.graph();
         let flow = graph.flow(id);
-        let kind = match flow.kind {
-            FlowKind::Append => crate::state::FlowKind::Append,
-            FlowKind::Once => crate::state::FlowKind::Once,
-            FlowKind::Complete => crate::state::FlowKind::Complete,
-        };
         self.state.register_flow(
             &NewFlow {
                 flow_id: &uuid::Uuid::new_v4().to_string(),
                 name: &flow.name,
                 dataset: &graph.dataset(flow.target).name.key(),
-                kind,
+                kind: flow.kind.into(),
             },
             now_us(),
         )

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::auto_cdc::{ChangeFlow, ChangeInput, ChangeOptions};
 use crate::definition::{DatasetDefinition, DatasetKind, Definition, FlowDefinition, FlowReference, Scope};
 use crate::diagnostic::{Diagnostic, nearest};
 use crate::name::{DatasetName, Name};
@@ -67,6 +68,17 @@ impl Graph {
     }
 }
 
+fn flow_kind(change: Option<&ChangeFlow>, is_once: bool) -> FlowKind {
+    match (change.map(|change| &change.input), is_once) {
+        (None, false) => FlowKind::Append,
+        (None, true) => FlowKind::Once,
+        (Some(ChangeInput::Feed(_)), false) => FlowKind::Cdc,
+        (Some(ChangeInput::Feed(_)), true) => FlowKind::CdcOnce,
+        (Some(ChangeInput::Snapshot(_)), false) => FlowKind::Snapshot,
+        (Some(ChangeInput::Snapshot(_)), true) => FlowKind::SnapshotOnce,
+    }
+}
+
 struct Builder<'a> {
     settings: &'a Settings,
     graph: Graph,
@@ -116,21 +128,24 @@ impl Builder<'_> {
             let Some(query) = dataset.definition.query.clone().filter(|_| dataset.kind().is_stored()) else {
                 continue;
             };
+            let definition = &dataset.definition;
+            let change = definition.change.clone();
             let kind = match dataset.kind() {
                 DatasetKind::MaterializedView => FlowKind::Complete,
-                _ if dataset.definition.is_once => FlowKind::Once,
-                _ => FlowKind::Append,
+                _ => flow_kind(change.as_deref(), definition.is_once),
             };
-            let (name, scope) = (dataset.label.clone(), dataset.definition.scope.clone());
-            let (name_span, span) = (dataset.definition.name.span, dataset.definition.span);
-            let limits = dataset.definition.limits.clone();
-            let comment = dataset.definition.comment.clone();
+            let (name, scope) = (dataset.label.clone(), definition.scope.clone());
+            let (name_span, span) = (definition.name.span, definition.span);
+            let (limits, comment) = (definition.limits.clone(), definition.comment.clone());
             let reading = self.resolve(query, &scope);
+            let (change, version) = self.change(change, id, &scope);
             self.push_flow(Flow {
                 name,
                 target: id,
                 kind,
                 reading,
+                change,
+                version,
                 depends_on: Vec::new(),
                 is_default: true,
                 comment,
@@ -144,7 +159,7 @@ impl Builder<'_> {
     /// None: a diagnostic says why.
     fn add_flow(&mut self, definition: FlowDefinition) -> Option<FlowId> {
         let target = self.complete(&definition.target.value, &definition.scope);
-        let kind = if definition.is_once { FlowKind::Once } else { FlowKind::Append };
+        let kind = flow_kind(definition.change.as_deref(), definition.is_once);
         let reading = self.resolve(definition.query, &definition.scope);
         let Some(target) = self.by_name.get(&target.key()).copied() else {
             let written = &definition.target.value;
@@ -164,18 +179,42 @@ impl Builder<'_> {
             self.graph.broken_flows.push(definition.name.value);
             return None;
         };
+        let (change, version) = self.change(definition.change, target, &definition.scope);
+        let name = match definition.is_default {
+            true => self.graph.dataset(target).label.clone(),
+            false => definition.name.value,
+        };
         self.push_flow(Flow {
-            name: definition.name.value,
+            name,
             target,
             kind,
             reading,
+            change,
+            version,
             depends_on: Vec::new(),
-            is_default: false,
+            is_default: definition.is_default,
             comment: definition.comment,
             limits: definition.limits,
             name_span: definition.name.span,
             span: definition.span,
         })
+    }
+
+    /// Completes the options of a flow of AUTO CDC by its target's properties, and resolves its query of versions.
+    fn change(
+        &mut self,
+        change: Option<Arc<ChangeFlow>>,
+        target: DatasetId,
+        scope: &Scope,
+    ) -> (Option<Arc<ChangeFlow>>, Option<Reading>) {
+        let Some(mut change) = change else { return (None, None) };
+        let properties = ChangeOptions::of_properties(&self.graph.dataset(target).definition.properties);
+        let options = change.options.or(properties);
+        if options != change.options {
+            Arc::make_mut(&mut change).options = options;
+        }
+        let version = change.version_query().cloned().map(|query| self.resolve(query, scope));
+        (Some(change), version)
     }
 
     /// None: the name is taken; the first flow of it stays.

@@ -11,6 +11,7 @@ mod builder;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use crate::auto_cdc::ChangeFlow;
 use crate::definition::{DatasetDefinition, DatasetKind, FlowLimits, FlowReference};
 use crate::name::{DatasetName, Name};
 use crate::query::Query;
@@ -85,6 +86,15 @@ pub enum FlowKind {
     Once,
     /// Replaces the dataset by the result of its query: a materialized view.
     Complete,
+    /// `AUTO CDC`: applies what is new in its feed by key, micro-batch by micro-batch.
+    Cdc,
+    /// `AUTO CDC ONCE`: applies its whole source by key, one time: a seed.
+    CdcOnce,
+    /// `AUTO CDC FROM SNAPSHOT`: applies the difference between a whole state of its source and the target, at every
+    /// update.
+    Snapshot,
+    /// `AUTO CDC ONCE FROM SNAPSHOT`: the same, one time.
+    SnapshotOnce,
 }
 
 impl FlowKind {
@@ -94,7 +104,37 @@ impl FlowKind {
             FlowKind::Append => "append",
             FlowKind::Once => "append once",
             FlowKind::Complete => "complete",
+            FlowKind::Cdc => "auto cdc",
+            FlowKind::CdcOnce => "auto cdc once",
+            FlowKind::Snapshot => "auto cdc from snapshot",
+            FlowKind::SnapshotOnce => "auto cdc from snapshot once",
         }
+    }
+
+    /// True if it runs one time until a full refresh: a backfill, a seed.
+    pub fn is_once(self) -> bool {
+        match self {
+            FlowKind::Once | FlowKind::CdcOnce | FlowKind::SnapshotOnce => true,
+            FlowKind::Append | FlowKind::Complete | FlowKind::Cdc | FlowKind::Snapshot => false,
+        }
+    }
+
+    /// True if it applies changes by key: a flow of AUTO CDC.
+    pub fn is_change(self) -> bool {
+        match self {
+            FlowKind::Cdc | FlowKind::CdcOnce | FlowKind::Snapshot | FlowKind::SnapshotOnce => true,
+            FlowKind::Append | FlowKind::Once | FlowKind::Complete => false,
+        }
+    }
+
+    /// True if it reads whole states of its source, not its events.
+    pub fn is_snapshot(self) -> bool {
+        matches!(self, FlowKind::Snapshot | FlowKind::SnapshotOnce)
+    }
+
+    /// True if it goes on from where it stopped in its streams, micro-batch by micro-batch.
+    pub fn is_incremental(self) -> bool {
+        matches!(self, FlowKind::Append | FlowKind::Cdc)
     }
 }
 
@@ -106,9 +146,13 @@ pub struct Flow {
     pub target: DatasetId,
     pub kind: FlowKind,
     pub reading: Reading,
+    /// What a flow of AUTO CDC says beside its query, its options completed by the target's properties.
+    pub change: Option<Arc<ChangeFlow>>,
+    /// The query of `WITH VERSION (…)`, its inputs resolved.
+    pub version: Option<Reading>,
     /// The flows that must have ended before, beside those that write what it reads.
     pub depends_on: Vec<Predecessor>,
-    /// Comes with the table (`AS query`), not from CREATE FLOW.
+    /// Has no name of its own: comes with the table (`AS query`), or is its unnamed flow of AUTO CDC.
     pub is_default: bool,
     pub comment: Option<String>,
     pub limits: FlowLimits,
@@ -116,6 +160,19 @@ pub struct Flow {
     pub name_span: Span,
     /// The whole definition.
     pub span: Span,
+}
+
+impl Flow {
+    /// What it reads: its query's inputs, and those of `WITH VERSION`.
+    pub fn readings(&self) -> impl Iterator<Item = &Reading> {
+        std::iter::once(&self.reading).chain(&self.version)
+    }
+
+    /// True if it reads new rows of this input only, one of its own or of a view that it reads. A once flow reads the
+    /// whole, through a streaming view too.
+    pub fn reads_as_stream(&self, input: &ResolvedInput) -> bool {
+        input.is_stream && !self.kind.is_once()
+    }
 }
 
 /// An order edge: a name in a flow's `depends_on`, and the flow behind it.
@@ -289,8 +346,10 @@ impl Graph {
     pub fn stream_readers(&self, id: DatasetId) -> BTreeSet<DatasetId> {
         self.flow_ids()
             .filter(|flow| {
-                self.all_inputs(&self.flow(*flow).reading).into_iter().any(|input| {
-                    input.is_stream && matches!(input.source, Source::Dataset { id: read, .. } if read == id)
+                let flow = self.flow(*flow);
+                self.all_inputs(&flow.reading).into_iter().any(|input| {
+                    flow.reads_as_stream(input)
+                        && matches!(input.source, Source::Dataset { id: read, .. } if read == id)
                 })
             })
             .map(|flow| self.flow(flow).target)
@@ -336,6 +395,6 @@ impl Graph {
     /// The queries that make a dataset: its flows', or its view's.
     pub fn readings(&self, id: DatasetId) -> impl Iterator<Item = &Reading> {
         let dataset = self.dataset(id);
-        dataset.flows.iter().map(|flow| &self.flow(*flow).reading).chain(dataset.view.as_ref())
+        dataset.flows.iter().flat_map(|flow| self.flow(*flow).readings()).chain(dataset.view.as_ref())
     }
 }

@@ -1,10 +1,11 @@
 //! `CREATE FLOW`, and the flows that are known and not built.
 //!
 //! ```text
-//! CREATE FLOW name clause… AS INSERT [ONCE] INTO [ONCE] target [BY NAME] query
+//! CREATE FLOW name clause… AS (INSERT [ONCE] INTO [ONCE] target [BY NAME] query | AUTO CDC …)
 //! clause := COMMENT 's' | DEPENDS ON (flow, …) | DEPENDS ON flow       in any order, each once
 //! ```
-//! `DEPENDS ON` is ours: the reference pages have `depends_on` in Python only.
+//! `DEPENDS ON` is ours: the reference pages have `depends_on` in Python only. What stands behind AUTO CDC is in
+//! `auto_cdc.rs`.
 
 use std::sync::Arc;
 
@@ -67,28 +68,39 @@ impl Head<'_> {
         if !cursor.take_word("AS") {
             return Err(cursor.expected("`AS INSERT INTO table BY NAME query`"));
         }
-        let first = cursor.at;
-        refuse_change_flows(cursor, first)?;
+        refuse_replace_flows(cursor)?;
+        if cursor.are_words(&["AUTO", "CDC"]) {
+            let flow = self.change_flow(flow_name, cursor, statement)?;
+            statement
+                .definitions
+                .extend(flow.map(|flow| Definition::Flow(FlowDefinition { depends_on, comment, ..flow })));
+            return Ok(());
+        }
         if !cursor.take_word("INSERT") {
             let mut error = cursor.expected("`INSERT INTO table BY NAME query`");
             error.help = Some(match cursor.is_word(0, "SELECT") {
                 true => "say which table the rows go to: `AS INSERT INTO table BY NAME SELECT …`".to_string(),
-                false => "a flow inserts into a streaming table".to_string(),
+                false => {
+                    "a flow inserts into a streaming table, or applies changes to it: `AUTO CDC INTO table FROM …`"
+                        .to_string()
+                }
             });
             return Err(error);
         }
         let (target, is_once) = self.insert_target(cursor, statement)?;
-        refuse_change_flows(cursor, first)?;
+        refuse_replace_flows(cursor)?;
         let Some(query) = read_query(cursor, statement)? else { return Ok(()) };
         let span = cursor.span_of(cursor.tokens()[0].range.start..cursor.end());
         statement.definitions.push(Definition::Flow(FlowDefinition {
             name: flow_name.clone(),
+            is_default: false,
             target,
             scope: self.scope.clone(),
             is_once,
             depends_on,
             comment,
             query: Arc::new(query),
+            change: None,
             limits: self.limits.clone(),
             span,
         }));
@@ -223,35 +235,17 @@ fn is_column_list(cursor: &Cursor<'_>) -> bool {
     ahead > 0 && !["SELECT", "WITH", "VALUES", "FROM", "TABLE"].iter().any(|word| cursor.is_word(ahead, word))
 }
 
-/// AUTO CDC and REPLACE flows: known, not built. `first` is where the flow starts.
-pub(super) fn refuse_change_flows(cursor: &mut Cursor<'_>, first: usize) -> Parse<()> {
-    let (words, reason, help): (&[&str], _, _) = if cursor.are_words(&["AUTO", "CDC"]) {
-        let is_snapshot = cursor.tokens()[cursor.at..].windows(2).any(|pair| {
-            let [from, snapshot] = pair else { return false };
-            cursor.str_of(from.range.clone()).eq_ignore_ascii_case("FROM")
-                && cursor.str_of(snapshot.range.clone()).eq_ignore_ascii_case("SNAPSHOT")
-        });
-        let what = if is_snapshot { "AUTO CDC FROM SNAPSHOT" } else { "AUTO CDC" };
-        cursor.at += 2;
-        return Err(Box::new(
-            not_supported_yet(cursor.span_since(first), what)
-                .reason("flowbench has append flows so far: it could not apply updates and deletes by key")
-                .help("append the change events with `INSERT INTO table BY NAME`, and take the latest of each key in a materialized view"),
-        ));
-    } else if cursor.are_words(&["REPLACE", "WHERE"]) {
-        (&["REPLACE", "WHERE"], "a flow appends rows so far", "recompute the table as a MATERIALIZED VIEW")
+/// REPLACE flows: known, not built.
+pub(super) fn refuse_replace_flows(cursor: &mut Cursor<'_>) -> Parse<()> {
+    let (words, help) = if cursor.are_words(&["REPLACE", "WHERE"]) {
+        ("REPLACE WHERE", "recompute the table as a MATERIALIZED VIEW")
     } else if cursor.are_words(&["REPLACE", "USING"]) {
-        (&["REPLACE", "USING"], "a flow appends rows so far", "take the latest row of each key in a MATERIALIZED VIEW")
-    } else if cursor.are_words(&["APPLY", "CHANGES"]) {
-        (
-            &["APPLY", "CHANGES"],
-            "it is the legacy form of AUTO CDC",
-            "append the change events with `INSERT INTO table BY NAME`",
-        )
+        ("REPLACE USING", "keep the latest row of each key with `AUTO CDC INTO table FROM … KEYS (…) SEQUENCE BY …`")
     } else {
         return Ok(());
     };
     let start = cursor.at;
-    cursor.at += words.len();
-    Err(Box::new(not_supported_yet(cursor.span_since(start), &words.join(" ")).reason(reason).help(help)))
+    cursor.at += 2;
+    let refused = not_supported_yet(cursor.span_since(start), words);
+    Err(Box::new(refused.reason("an inserting flow appends rows, it replaces none").help(help)))
 }

@@ -4,6 +4,7 @@
 //! - `settings.rs`: flowbench.toml; `files.rs`: all other files, each parsed once for each text
 //! - `sql_file.rs`: a SQL file → statements; `SET` and `USE`
 //! - `statement.rs`: `CREATE …` up to the query; `columns.rs`, `clauses.rs`: its parts; `flow.rs`: `CREATE FLOW`
+//! - `auto_cdc.rs`: the clauses of AUTO CDC; `change_spec.rs`: what they say, in SQL or TOML, made a flow and its query
 //! - `query/`: a query → text for DataFusion over named inputs
 //! - `dialect.rs`: what sqlparser reads of it
 //! - `token.rs`, `cursor.rs`: SQL text → tokens, and the walk over them
@@ -20,6 +21,8 @@ mod statement;
 mod columns;
 mod clauses;
 mod flow;
+mod auto_cdc;
+mod change_spec;
 pub mod query;
 mod dialect;
 mod cursor;

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use super::cursor::{Cursor, Parse, quote};
 use super::parameters::substitute;
-use super::statement::{Statement, parse_create};
+use super::statement::{Statement, parse_apply_changes, parse_create};
 use super::token::{TokenKind, string_value, tokenize};
 use crate::byte_size::parse_byte_size;
 use crate::definition::{Definition, FlowLimits, Scope};
@@ -146,6 +146,9 @@ impl FileReader<'_> {
             "SET" if !cursor.is_word(1, "VAR") && !cursor.is_word(1, "VARIABLE") => self.set(cursor),
             "USE" => self.use_names(cursor),
             "CREATE" => parse_create(cursor, &self.scope, &self.limits, statement),
+            "APPLY" if cursor.is_word(1, "CHANGES") => {
+                parse_apply_changes(cursor, &self.scope, &self.limits, statement)
+            }
             _ => Err(Box::new(unsupported_statement(&mut cursor))),
         }
     }
@@ -296,12 +299,6 @@ fn unclosed(text: &MappedText) -> Option<Diagnostic> {
 fn unsupported_statement(cursor: &mut Cursor<'_>) -> Diagnostic {
     let first = cursor.peek_str(0).to_ascii_uppercase();
     let kind = match first.as_str() {
-        "APPLY" if cursor.is_word(1, "CHANGES") => {
-            cursor.at += 2;
-            return super::statement::not_supported_yet(cursor.span_since(0), "APPLY CHANGES INTO")
-                .reason("it is the legacy form of AUTO CDC; flowbench has append flows so far")
-                .help("append the change events: `CREATE FLOW name AS INSERT INTO table BY NAME SELECT …`");
-        }
         "INSERT" | "DROP" | "ALTER" | "REFRESH" | "SET" | "TRUNCATE" if cursor.kind(1) == Some(TokenKind::Word) => {
             cursor.at += 2;
             format!("{first} {}", cursor.str_of(cursor.tokens()[1].range.clone()).to_ascii_uppercase())

@@ -4,16 +4,16 @@
 //! CREATE [OR REFRESH] [PRIVATE] STREAMING TABLE [IF NOT EXISTS] name [columns] clause… [AS query | FLOW flow]
 //! CREATE [OR REFRESH] [PRIVATE] MATERIALIZED VIEW [IF NOT EXISTS] name [columns] clause… AS query
 //! CREATE [OR REFRESH] [TEMPORARY] VIEW [IF NOT EXISTS] name [columns] clause… AS query
-//! flow   := INSERT [ONCE] BY NAME query
+//! flow   := INSERT [ONCE] BY NAME query | AUTO CDC …
 //! ```
-//! Not here: columns (`columns.rs`), clauses (`clauses.rs`), `CREATE FLOW` (`flow.rs`).
+//! Not here: columns (`columns.rs`), clauses (`clauses.rs`), `CREATE FLOW` (`flow.rs`), AUTO CDC (`auto_cdc.rs`).
 
 use std::sync::Arc;
 
 use super::clauses::{parse_clauses, unexpected_clause};
 use super::columns::parse_columns;
 use super::cursor::{Cursor, Parse};
-use super::flow::refuse_change_flows;
+use super::flow::refuse_replace_flows;
 use super::query::{query, strip_live};
 use super::sql_file::unsupported;
 use super::token::TokenKind;
@@ -71,6 +71,16 @@ pub(super) fn parse_create(
             "create a STREAMING TABLE, MATERIALIZED VIEW, VIEW, TEMPORARY VIEW or FLOW",
         ))),
     }
+}
+
+/// Reads `APPLY CHANGES INTO …` into `statement`.
+pub(super) fn parse_apply_changes(
+    cursor: Cursor<'_>,
+    scope: &Scope,
+    limits: &FlowLimits,
+    statement: &mut Statement,
+) -> Parse<()> {
+    Head { words: HeadWords::default(), span: cursor.here(), scope, limits }.apply_changes(cursor, statement)
 }
 
 /// The words between `CREATE` and the kind, each with its place.
@@ -187,6 +197,7 @@ impl Head<'_> {
             is_private: self.words.private.is_some()
                 || (kind != DatasetKind::TemporaryView && self.words.temporary.is_some()),
             query: None,
+            change: None,
             is_once: false,
             is_legacy_live: self.words.live.is_some(),
             limits: self.limits.clone(),
@@ -215,8 +226,19 @@ impl Head<'_> {
                     .help("write `AS query`"),
                 ));
             }
-            refuse_change_flows(cursor, first)?;
-            cursor.expect_words(&["INSERT"])?;
+            refuse_replace_flows(cursor)?;
+            if cursor.are_words(&["AUTO", "CDC"]) {
+                return self.default_change_flow(dataset, cursor, statement);
+            }
+            if cursor.are_words(&["APPLY", "CHANGES"]) {
+                let legacy = cursor.span_of(cursor.offset()..cursor.tokens()[cursor.at + 1].range.end);
+                return Err(Box::new(
+                    cursor.expected("`AUTO CDC`").help("it is the form of today").edit(legacy, "AUTO CDC"),
+                ));
+            }
+            if !cursor.take_word("INSERT") {
+                return Err(cursor.expected("`INSERT BY NAME query` or `AUTO CDC FROM …`"));
+            }
             dataset.is_once = cursor.take_word("ONCE");
             if cursor.is_word(0, "INTO") {
                 return Err(Box::new(
@@ -226,7 +248,7 @@ impl Head<'_> {
                 ));
             }
             cursor.expect_words(&["BY", "NAME"])?;
-            refuse_change_flows(cursor, first)?;
+            refuse_replace_flows(cursor)?;
             dataset.query = read_query(cursor, statement)?.map(Arc::new);
         } else if cursor.is_at_end() {
             if !is_streaming_table {

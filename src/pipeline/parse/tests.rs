@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use proptest::prelude::*;
 
 use super::sql_file;
+use crate::auto_cdc::{ChangeFlow, ChangeInput, ChangeOptions, ColumnSelection, IgnoreNulls, SnapshotVersions};
 use crate::definition::{ColumnDefinition, Definition, FlowLimits};
 use crate::diagnostic::{self, Diagnostic};
 use crate::query::{InputSource, Query, ReadOption};
@@ -79,7 +80,7 @@ fn files_give_the_definitions_and_diagnostics_beside_them() {
 
 #[test]
 fn the_reference_pages_sql_has_no_errors() {
-    for (name, text) in cases().iter().filter(|(name, _)| name.starts_with("reference_backfill")) {
+    for (name, text) in cases().iter().filter(|(name, _)| name.starts_with("reference_")) {
         let errors: Vec<_> = read(text).1.into_iter().filter(Diagnostic::is_error).collect();
         assert!(errors.is_empty(), "{name}: {errors:?}");
     }
@@ -115,6 +116,7 @@ fn dump(text: &str, definitions: &[Definition], diagnostics: &[Diagnostic]) -> S
                     writeln!(out, "  once").unwrap();
                 }
                 dataset.query.iter().for_each(|query| dump_query(&mut out, text, query));
+                dataset.change.iter().for_each(|change| dump_change(&mut out, text, change));
             }
             Definition::BrokenFlow(name) => {
                 writeln!(out, "{} broken flow {}", line_column(text, name.span.start), name.value).unwrap();
@@ -122,7 +124,8 @@ fn dump(text: &str, definitions: &[Definition], diagnostics: &[Diagnostic]) -> S
             Definition::Flow(flow) => {
                 let once = if flow.is_once { "once " } else { "" };
                 let place = line_column(text, flow.name.span.start);
-                writeln!(out, "{place} {once}flow {} into {}", flow.name.value, flow.target.value).unwrap();
+                let default = if flow.is_default { "default " } else { "" };
+                writeln!(out, "{place} {once}{default}flow {} into {}", flow.name.value, flow.target.value).unwrap();
                 if let Some(comment) = &flow.comment {
                     writeln!(out, "  comment {comment:?}").unwrap();
                 }
@@ -132,6 +135,7 @@ fn dump(text: &str, definitions: &[Definition], diagnostics: &[Diagnostic]) -> S
                 }
                 dump_limits(&mut out, &flow.limits);
                 dump_query(&mut out, text, &flow.query);
+                flow.change.iter().for_each(|change| dump_change(&mut out, text, change));
             }
         }
     }
@@ -173,6 +177,57 @@ fn dump_query(out: &mut String, text: &str, query: &Query) {
         for option in files.iter().chain(&input.options) {
             writeln!(out, "      {} => {:?}", option.name.value, option.value.value).unwrap();
         }
+    }
+}
+
+fn dump_change(out: &mut String, text: &str, change: &ChangeFlow) {
+    let names = |names: &[Spanned<String>]| names.iter().map(|name| name.value.as_str()).collect::<Vec<_>>().join(", ");
+    writeln!(out, "  keys {} stored as {:?}", names(&change.keys), change.scd_type()).unwrap();
+    if change.options != ChangeOptions::default() {
+        writeln!(out, "  {:?}", change.options).unwrap();
+    }
+    let selection = |out: &mut String, what: &str, selection: &Option<Spanned<ColumnSelection>>| {
+        let Some(selection) = selection else { return };
+        let except = if matches!(selection.value, ColumnSelection::Except(_)) { "* except " } else { "" };
+        let (named, at) = (names(selection.value.names()), snippet(text, selection.span));
+        writeln!(out, "  {what} {except}{named} at {at}").unwrap();
+    };
+    selection(out, "track", &change.track_history);
+    match &change.input {
+        ChangeInput::Feed(feed) => {
+            writeln!(out, "  sequence at {}", snippet(text, feed.sequence_span)).unwrap();
+            for (what, span) in [("delete", feed.delete_span), ("truncate", feed.truncate_span)] {
+                span.iter().for_each(|span| writeln!(out, "  {what} at {}", snippet(text, *span)).unwrap());
+            }
+            selection(out, "columns", &feed.columns);
+            if let Some(ignored) = &feed.ignore_null_updates {
+                writeln!(out, "  ignore null of {} at {}", ignored_words(&ignored.value), snippet(text, ignored.span))
+                    .unwrap();
+            }
+            if let Some(column) = &feed.columns_to_update {
+                writeln!(out, "  columns to update {}", column.value).unwrap();
+            }
+        }
+        ChangeInput::Snapshot(snapshot) => match &snapshot.versions {
+            SnapshotVersions::UpdateTime => writeln!(out, "  snapshot, version by update").unwrap(),
+            SnapshotVersions::Query(query) => {
+                writeln!(out, "  snapshot, version by").unwrap();
+                dump_query(out, text, query);
+            }
+            SnapshotVersions::Files(files) => {
+                writeln!(out, "  snapshot, version by {} as {}", files.version_regex.value, files.version_type)
+                    .unwrap();
+            }
+        },
+    }
+}
+
+fn ignored_words(ignored: &IgnoreNulls) -> String {
+    let names = ignored.names().iter().map(|name| name.value.as_str()).collect::<Vec<_>>().join(", ");
+    match ignored {
+        IgnoreNulls::All => "all".to_string(),
+        IgnoreNulls::On(_) => names,
+        IgnoreNulls::Except(_) => format!("all except {names}"),
     }
 }
 

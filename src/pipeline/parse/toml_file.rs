@@ -157,6 +157,7 @@ impl Context<'_> {
             properties,
             is_private,
             query: query.map(Arc::new),
+            change: None,
             is_once: false,
             is_legacy_live: false,
             limits,
@@ -191,12 +192,14 @@ impl Context<'_> {
         let (Some(target), Some(query)) = (target, query) else { return Some(Definition::BrokenFlow(name)) };
         Some(Definition::Flow(FlowDefinition {
             name,
+            is_default: false,
             target,
             scope: self.scope(),
             is_once,
             depends_on,
             comment,
             query: Arc::new(query),
+            change: None,
             limits,
             span: table.span(),
         }))

@@ -4,14 +4,15 @@ use std::collections::BTreeSet;
 
 use super::history::{FlowHistory, History, source_names};
 use super::update::Notice;
-use crate::graph::{DatasetId, Flow, FlowKind, Graph};
+use crate::graph::{DatasetId, Flow, Graph};
 
 /// What running a flow that never ran under this name would repeat; None if nothing.
 ///
 /// A flow that is gone from the files and read the same into the same table was probably renamed, or was
 /// the table's default flow (behaviours B-21, B-44).
 pub fn would_read_again(graph: &Graph, flow: &Flow, history: &History) -> Option<Notice> {
-    if history.flow(&flow.name).is_some_and(|known| known.has_checkpoint || known.is_done) {
+    // Events of AUTO CDC that are applied again change nothing.
+    if flow.kind.is_change() || history.flow(&flow.name).is_some_and(|known| known.has_checkpoint || known.is_done) {
         return None;
     }
     let target = graph.dataset(flow.target);
@@ -19,7 +20,7 @@ pub fn would_read_again(graph: &Graph, flow: &Flow, history: &History) -> Option
     let is_gone = |known: &&FlowHistory| graph.find_flow(&known.name).is_none();
     let same_target = |known: &&FlowHistory| known.dataset == target.name.key();
     let mut gone = history.flows.iter().filter(is_gone).filter(same_target);
-    let is_once = flow.kind == FlowKind::Once;
+    let is_once = flow.kind.is_once();
     let old = gone.find(|known| {
         let has_read = known.has_checkpoint || known.is_done;
         let reads_same = match is_once {
@@ -51,10 +52,14 @@ pub fn edited_since_done(flow: &Flow, known: &FlowHistory) -> Option<Notice> {
     if known.definition.is_empty() || known.definition == flow.reading.query.fingerprint_text {
         return None;
     }
+    let again = match flow.kind.is_change() {
+        true => "applies its source again, to the rows as they are then",
+        false => "appends its rows again, beside those of the first run",
+    };
     Some(Notice {
         code: "once-flow-edited",
         message: format!("the definition of once flow `{}` changed since it ran; it is not run again", flow.name),
-        help: format!("flowbench run --rerun-once {} appends its rows again, beside those of the first run", flow.name),
+        help: format!("flowbench run --rerun-once {} {again}", flow.name),
     })
 }
 
@@ -63,7 +68,7 @@ pub fn edited_since_run(graph: &Graph, flow: &Flow, known: &FlowHistory) -> Opti
     let is_known = known.has_checkpoint && !known.definition.is_empty();
     let is_edited = is_known && known.definition != flow.reading.query.fingerprint_text;
     let target = &graph.dataset(flow.target).label;
-    (flow.kind == FlowKind::Append && is_edited).then(|| Notice {
+    (flow.kind.is_incremental() && is_edited).then(|| Notice {
         code: "flow-edited",
         message: format!(
             "the query of flow `{}` changed: it holds for new input, rows already in `{target}` stay",

@@ -2,7 +2,7 @@
 
 use super::history::History;
 use super::update::{FlowAction, Notice};
-use crate::graph::{FlowId, FlowKind, Graph};
+use crate::graph::{FlowId, Graph};
 
 /// The flows that run although one that they wait for is not selected (behaviours O-24). A once flow that is done
 /// is what they wait for, selected or not.
@@ -10,7 +10,7 @@ pub(super) fn not_waited_for(graph: &Graph, flows: &[(FlowId, FlowAction)], hist
     let action = |id: FlowId| flows.iter().find(|(flow, _)| *flow == id).map(|(_, action)| *action);
     let is_done = |id: FlowId| {
         let flow = graph.flow(id);
-        flow.kind == FlowKind::Once && history.flow(&flow.name).is_some_and(|known| known.is_done)
+        flow.kind.is_once() && history.flow(&flow.name).is_some_and(|known| known.is_done)
     };
     let mut notices = Vec::new();
     for (id, _) in flows.iter().filter(|(_, action)| matches!(action, FlowAction::Run | FlowAction::RunOnceAgain)) {

@@ -7,7 +7,7 @@ use super::history::History;
 use super::order::not_waited_for;
 use crate::command::UpdateRequest;
 use crate::diagnostic::nearest;
-use crate::graph::{DatasetId, FlowId, FlowKind, Graph};
+use crate::graph::{DatasetId, FlowId, Graph};
 
 /// What an update will do, flows in an order that respects what they read and wait for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,7 +71,7 @@ pub fn plan_update(graph: &Graph, request: &UpdateRequest, history: &History) ->
         let flow = graph.flow(id);
         let known = history.flow(&flow.name);
         let is_anew = full_refresh.contains(&flow.target);
-        let is_done = flow.kind == FlowKind::Once && known.is_some_and(|known| known.is_done);
+        let is_done = flow.kind.is_once() && known.is_some_and(|known| known.is_done);
         let action = match () {
             () if !selected.contains(&id) => FlowAction::Excluded,
             () if rerun.contains(&id) && is_done && !is_anew => FlowAction::RunOnceAgain,
@@ -81,11 +81,12 @@ pub fn plan_update(graph: &Graph, request: &UpdateRequest, history: &History) ->
         match action {
             FlowAction::RunOnceAgain => notices.push(Notice {
                 code: "once-flow-runs-again",
-                message: format!(
-                    "once flow `{}` runs again: `{}` will hold its rows twice",
-                    flow.name,
-                    graph.dataset(flow.target).label
-                ),
+                message: match (&flow.name, &graph.dataset(flow.target).label) {
+                    (name, target) if flow.kind.is_change() => {
+                        format!("once flow `{name}` runs again: its source is applied to `{target}` as it is now")
+                    }
+                    (name, target) => format!("once flow `{name}` runs again: `{target}` will hold its rows twice"),
+                },
                 help: "a full refresh of the table instead reads everything once".to_string(),
             }),
             FlowAction::Idle => notices.extend(known.and_then(|known| edited_since_done(flow, known))),
@@ -257,7 +258,7 @@ fn flows(graph: &Graph, names: &[String], option: &str) -> Result<BTreeSet<FlowI
 
 fn once_flows(graph: &Graph, names: &[String]) -> Result<BTreeSet<FlowId>, Refusal> {
     let ids = flows(graph, names, "--rerun-once")?;
-    match ids.iter().map(|id| graph.flow(*id)).find(|flow| flow.kind != FlowKind::Once) {
+    match ids.iter().map(|id| graph.flow(*id)).find(|flow| !flow.kind.is_once()) {
         Some(flow) => Err(usage(
             None,
             format!("--rerun-once: `{}` is no once flow", flow.name),

@@ -89,7 +89,7 @@ fn edge(graph: &Graph, (before, after): Edge) -> (Option<Span>, String) {
     }
     let table = first.target;
     let label = &graph.dataset(table).label;
-    let input = second.reading.inputs.iter().find_map(|input| match input.source {
+    let input = second.readings().flat_map(|reading| &reading.inputs).find_map(|input| match input.source {
         Source::Dataset { id, .. } if id == table => Some((input.span, String::new())),
         Source::Dataset { id, .. } => {
             let view = graph.dataset(id).view.as_ref()?;

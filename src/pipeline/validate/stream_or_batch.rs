@@ -11,13 +11,23 @@ pub(super) fn check(graph: &Graph, _settings: &Settings, diagnostics: &mut Vec<D
         if !target.kind().is_stored() {
             continue; // `flow_target` says that.
         }
-        let first_stream = first_stream(&flow.reading);
-        match (flow.kind, first_stream) {
+        let stream = first_stream(&flow.reading);
+        match (flow.kind, stream) {
             (FlowKind::Once, Some(input)) => diagnostics.push(
                 Diagnostic::error("once-reads-stream", input.span, format!("once flow `{}` reads a stream", flow.name))
                     .condition("INVALID_FLOW_QUERY_TYPE.STREAMING_RELATION_FOR_ONCE_FLOW")
                     .reason("a once flow reads its input one time; a stream has no end")
                     .help("remove STREAM, or remove ONCE to keep the flow running"),
+            ),
+            (FlowKind::Snapshot | FlowKind::SnapshotOnce, Some(input)) => diagnostics.push(
+                Diagnostic::error(
+                    "snapshot-reads-stream",
+                    input.span,
+                    format!("the snapshot of flow `{}` reads a stream", flow.name),
+                )
+                .condition("INVALID_FLOW_QUERY_TYPE.STREAMING_RELATION_FOR_ONCE_FLOW")
+                .reason("a snapshot is the whole state of its source; what a stream gives is only what is new")
+                .help("remove STREAM, or read the changes: AUTO CDC INTO … FROM STREAM(…)"),
             ),
             (FlowKind::Complete, Some(input)) => diagnostics.push(
                 Diagnostic::error(
@@ -29,15 +39,21 @@ pub(super) fn check(graph: &Graph, _settings: &Settings, diagnostics: &mut Vec<D
                 .reason("a materialized view is recomputed from all of its input")
                 .help("remove STREAM, or make it a STREAMING TABLE"),
             ),
-            (FlowKind::Append, None) => {
+            (FlowKind::Append | FlowKind::Cdc, None) => {
                 let mut diagnostic = Diagnostic::error(
                     "streaming-table-without-stream",
                     flow.reading.query.span,
                     format!("flow `{}` of streaming table `{}` reads nothing as a stream", flow.name, target.label),
                 )
                 .condition("INVALID_FLOW_QUERY_TYPE.BATCH_RELATION_FOR_STREAMING_TABLE")
-                .reason("it would append all of its input again at every update");
+                .reason(match flow.kind.is_change() {
+                    true => "it would apply all of its source again at every update",
+                    false => "it would append all of its input again at every update",
+                });
                 diagnostic = match flow.reading.inputs.as_slice() {
+                    [input] if flow.kind.is_change() => diagnostic
+                        .help("put STREAM before the source, or write AUTO CDC ONCE to read it one time")
+                        .edit(crate::text::Span { end: input.span.start, ..input.span }, "STREAM "),
                     [input] => diagnostic
                         .help("put STREAM before what it reads, make it a MATERIALIZED VIEW, or INSERT INTO ONCE")
                         .edit(crate::text::Span { end: input.span.start, ..input.span }, "STREAM "),
@@ -48,7 +64,23 @@ pub(super) fn check(graph: &Graph, _settings: &Settings, diagnostics: &mut Vec<D
             }
             _ => {}
         }
-        check_inputs(graph, &flow.reading, flow.kind != FlowKind::Append, diagnostics);
+        if flow.kind != FlowKind::CdcOnce {
+            check_inputs(graph, &flow.reading, !flow.kind.is_incremental(), diagnostics);
+        }
+        if let Some(version) = &flow.version {
+            check_inputs(graph, version, true, diagnostics);
+            if let Some(input) = first_stream(version) {
+                diagnostics.push(
+                    Diagnostic::error(
+                        "snapshot-reads-stream",
+                        input.span,
+                        format!("the version of flow `{}` reads a stream", flow.name),
+                    )
+                    .reason("it is asked for anew at every update")
+                    .help("remove STREAM"),
+                );
+            }
+        }
     }
     for dataset in &graph.datasets {
         let Some(view) = &dataset.view else { continue };

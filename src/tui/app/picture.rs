@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use pipeline::definition::DatasetKind;
-use pipeline::graph::{DatasetId, FlowId, FlowKind, Graph, Reading, Source};
+use pipeline::graph::{DatasetId, FlowId, Graph, Reading, Source};
 
 use super::known::source_name;
 use super::list::Move;
@@ -238,13 +238,17 @@ fn whole(graph: &Graph, folded: &BTreeSet<String>) -> (Vec<Node>, Vec<Edge>) {
             drawing.reads(graph, view, &target, is_folded, &dataset_node, EdgeStyle::Dashed);
         }
         for flow in dataset.flows.iter().map(|id| graph.flow(*id)) {
-            let style = if flow.kind == FlowKind::Append { EdgeStyle::Solid } else { EdgeStyle::Dashed };
+            let style = if flow.kind.is_incremental() { EdgeStyle::Solid } else { EdgeStyle::Dashed };
             if flow.is_default || is_folded {
-                drawing.reads(graph, &flow.reading, &target, is_folded, &dataset_node, style);
+                for reading in flow.readings() {
+                    drawing.reads(graph, reading, &target, is_folded, &dataset_node, style);
+                }
             } else {
                 let node = Node::Flow(flow.name.clone());
                 drawing.node(node.clone());
-                drawing.reads(graph, &flow.reading, &node, false, &dataset_node, style);
+                for reading in flow.readings() {
+                    drawing.reads(graph, reading, &node, false, &dataset_node, style);
+                }
                 drawing.edge(&node, &target, style);
             }
         }

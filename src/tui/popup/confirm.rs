@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use pipeline::answer::{Answer, Problem};
 use pipeline::command::{Command, UpdateRequest};
 use pipeline::definition::DatasetKind;
-use pipeline::graph::{DatasetId, FlowKind, Graph};
+use pipeline::graph::{DatasetId, Graph};
 use pipeline::number::{bytes, count, counted};
 use pipeline::plan::Notice;
 use pipeline::report::ResetReport;
@@ -281,7 +281,7 @@ fn full_refresh_facts(graph: &Graph, known: &Known, request: &UpdateRequest) -> 
         .iter()
         .flat_map(|id| &graph.dataset(*id).flows)
         .map(|flow| graph.flow(*flow))
-        .filter(|flow| flow.kind == FlowKind::Once)
+        .filter(|flow| flow.kind.is_once())
         .map(|flow| flow.name.as_str())
         .collect();
     if !once.is_empty() {

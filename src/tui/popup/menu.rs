@@ -4,7 +4,6 @@
 use pipeline::answer::{Answer, Problem};
 use pipeline::change::Change;
 use pipeline::command::{Command, UpdateRequest};
-use pipeline::graph::FlowKind;
 use pipeline::number;
 use pipeline::report::{FlowBacklog, PlanReport, ResetReport};
 use ratatui::buffer::Buffer;
@@ -169,11 +168,11 @@ impl App {
             _ => Err("several flows write it; choose one of them".to_string()),
         };
         let backfills: Vec<String> = graph.map_or_else(Vec::new, |graph| {
-            let once = graph.flows.iter().filter(|flow| flow.kind == FlowKind::Once);
+            let once = graph.flows.iter().filter(|flow| flow.kind.is_once());
             let open = once.filter(|flow| self.known.flow_status(&flow.name).is_none_or(|status| !status.is_done));
             open.map(|flow| flow.name.clone()).collect()
         });
-        let has_once = graph.is_some_and(|graph| graph.flows.iter().any(|flow| flow.kind == FlowKind::Once));
+        let has_once = graph.is_some_and(|graph| graph.flows.iter().any(|flow| flow.kind.is_once()));
         let backfill_title = match backfills.len() {
             0 => "backfills that have not run".to_string(),
             n => format!("backfills only ({n} to run)"),
@@ -248,7 +247,7 @@ impl App {
         let live: Vec<String> = self
             .chosen_flows()
             .into_iter()
-            .filter(|id| graph.flow(*id).kind == FlowKind::Append)
+            .filter(|id| graph.flow(*id).kind.is_incremental())
             .map(|id| graph.flow(id).name.clone())
             .collect();
         let full = match label {

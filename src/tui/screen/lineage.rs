@@ -81,7 +81,7 @@ fn spans(app: &App, kind: &RowKind, names: usize, room: usize) -> (Vec<Span<'sta
         }
         RowKind::Flow(id) => {
             let flow = graph.flow(*id);
-            let mark = if flow.kind == FlowKind::Once { theme.pick("1×", "1x") } else { "+ " };
+            let mark = if flow.kind.is_once() { theme.pick("1×", "1x") } else { "+ " };
             let state = app.known.flow_state(&flow.name);
             let name = fit_middle(&flow.name, names.saturating_sub(11)).into_owned();
             let pad = names.saturating_sub(width(&name) + 9);
@@ -154,7 +154,12 @@ fn about_dataset(app: &App, graph: &Graph, id: DatasetId) -> String {
 
 fn about_flow(app: &App, graph: &Graph, id: FlowId) -> String {
     let flow = graph.flow(id);
-    let word = if flow.kind == FlowKind::Once { "backfill" } else { "live" };
+    let word = match flow.kind {
+        FlowKind::CdcOnce => "seed",
+        FlowKind::Once | FlowKind::SnapshotOnce => "backfill",
+        FlowKind::Snapshot => "snapshots",
+        FlowKind::Append | FlowKind::Complete | FlowKind::Cdc => "live",
+    };
     let waits = match app.known.flow_state(&flow.name) {
         State::Queued => app.known.waits_for(graph, id),
         _ => Vec::new(),

@@ -1,6 +1,6 @@
 //! The pipeline as a graph: a node a row, sources at the left, what is read last at the right.
 
-use pipeline::graph::{FlowKind, Graph};
+use pipeline::graph::Graph;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
@@ -240,7 +240,7 @@ fn node_line(app: &App, node: &Node, cells: usize) -> Line<'static> {
 fn flow_mark(app: &App, graph: &Graph, name: &str) -> String {
     let theme = app.options.theme;
     match app.known.find_flow(name).map(|id| graph.flow(id).kind) {
-        Some(FlowKind::Once) => theme.pick("1×", "1x").to_string(),
+        Some(kind) if kind.is_once() => theme.pick("1×", "1x").to_string(),
         _ => "+".to_string(),
     }
 }

@@ -9,6 +9,8 @@
 //! Every step rewrites a [`MappedText`], so errors point at the user's own text whatever was replaced.
 //! Not here: whether tables and columns exist (the graph and DataFusion know).
 
+use std::ops::ControlFlow;
+
 use sqlparser::ast;
 use sqlparser::parser::{Parser, ParserError};
 
@@ -26,6 +28,7 @@ mod relations;
 mod checks;
 mod places;
 
+use inputs::Taken;
 pub(super) use inputs::strip_live;
 use places::Places;
 
@@ -76,6 +79,45 @@ pub fn query(text: &MappedText) -> (Option<Query>, Vec<Diagnostic>) {
     };
     let (sql, inputs) = relations::take_relations(&parsed, &taken.sql, taken.inputs, &mut diagnostics);
     (Some(Query { sql, inputs, span, fingerprint_text }), diagnostics)
+}
+
+/// Checks that `text` is one expression over the columns of a row, without a query in it.
+///
+/// # Errors
+/// What it is not, at its place.
+pub(super) fn expression(text: &MappedText) -> Result<(), Box<Diagnostic>> {
+    let cursor = Cursor::new(text);
+    check_size(&cursor)?;
+    let Taken { sql, inputs, diagnostics, .. } = inputs::take_inputs(cursor);
+    if let Some(wrong) = diagnostics.into_iter().find(Diagnostic::is_error) {
+        return Err(Box::new(wrong));
+    }
+    let parsed = Parser::new(&SparkDialect).try_with_sql(sql.as_str()).and_then(|mut parser| {
+        let parsed = parser.parse_expr()?;
+        let next = parser.peek_token();
+        Ok((parsed, (next.token != sqlparser::tokenizer::Token::EOF).then_some(next.span)))
+    });
+    let (parsed, rest) = parsed.map_err(|error| syntax_error(&sql, &error))?;
+    if let Some(rest) = rest {
+        let range = Places::new(sql.as_str()).range(rest);
+        let found = quote(&sql.as_str()[range.clone()]);
+        let error =
+            Diagnostic::error("syntax-error", sql.origin(range), format!("{found} doesn't continue the expression"));
+        return Err(Box::new(error.help("a keyword or operator is missing before it, or it is one word too many")));
+    }
+    let has_query = ast::visit_expressions(&parsed, |part| match part {
+        ast::Expr::Subquery(_) | ast::Expr::Exists { .. } | ast::Expr::InSubquery { .. } => ControlFlow::Break(()),
+        _ => ControlFlow::Continue(()),
+    });
+    if has_query.is_break() || !inputs.is_empty() {
+        let span = sql.origin(0..sql.as_str().trim_end().len());
+        return Err(Box::new(
+            Diagnostic::error("query-in-expression", span, "an expression of AUTO CDC holds no query")
+                .reason("it is computed for each event from the columns of the source")
+                .help("join in a temporary view, and name that as the source"),
+        ));
+    }
+    Ok(())
 }
 
 /// Comments become blanks.

@@ -1,0 +1,347 @@
+//! What a flow of AUTO CDC says beside its query: keys, SCD type, selections of columns, and where its changes come
+//! from; and the pure decisions that follow from it.
+//!
+//! Not here: how it is written (`parse/`), the rules between the flows of one target (`validate/`), and how events are
+//! applied (the engine).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::data_type::DataType;
+use crate::query::Query;
+use crate::text::{FileId, Span, Spanned};
+
+/// Columns that a feed's query gives beside those of its source. No source may have a column with this prefix.
+pub const INTERNAL_PREFIX: &str = "__flowbench_";
+/// The column of a feed's query with the value of `SEQUENCE BY`.
+pub const SEQUENCE_COLUMN: &str = "__flowbench_sequence";
+/// The column of a feed's query with the value of `APPLY AS DELETE WHEN`, if there is such a clause.
+pub const DELETE_COLUMN: &str = "__flowbench_delete";
+/// The column of a feed's query with the value of `APPLY AS TRUNCATE WHEN`, if there is such a clause.
+pub const TRUNCATE_COLUMN: &str = "__flowbench_truncate";
+/// Where a row of SCD type 2 starts to hold: a column of the target.
+pub const START_AT: &str = "__START_AT";
+/// Where a row of SCD type 2 ceases to hold, NULL for the row that still does: a column of the target.
+pub const END_AT: &str = "__END_AT";
+
+/// True for a column that is none of the source's: [`INTERNAL_PREFIX`].
+pub fn is_internal(column: &str) -> bool {
+    let prefix = column.as_bytes().get(..INTERNAL_PREFIX.len());
+    prefix.is_some_and(|prefix| prefix.eq_ignore_ascii_case(INTERNAL_PREFIX.as_bytes()))
+}
+
+/// What a flow applies by key, and how. Names of columns are spelled as written and compared without regard to case.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangeFlow {
+    /// At least one, in the order they are written.
+    pub keys: Vec<Spanned<String>>,
+    /// Where it was written; None: the default, type 1.
+    pub scd_type: Option<Spanned<ScdType>>,
+    /// `TRACK HISTORY ON …`: the columns whose change starts a new row of SCD type 2.
+    pub track_history: Option<Spanned<ColumnSelection>>,
+    pub input: ChangeInput,
+    pub options: ChangeOptions,
+}
+
+/// How much of a key's history the target keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+pub enum ScdType {
+    /// The latest row of each key.
+    One,
+    /// A row for each time in which the tracked columns didn't change, with `__START_AT` and `__END_AT`.
+    Two,
+}
+
+impl ScdType {
+    /// The words for people: `SCD type 1`.
+    pub fn words(self) -> &'static str {
+        match self {
+            ScdType::One => "SCD type 1",
+            ScdType::Two => "SCD type 2",
+        }
+    }
+}
+
+/// Some columns, named or all but those named.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ColumnSelection {
+    On(Vec<Spanned<String>>),
+    Except(Vec<Spanned<String>>),
+}
+
+impl ColumnSelection {
+    /// The names of the list, whichever way it is meant.
+    pub fn names(&self) -> &[Spanned<String>] {
+        let (ColumnSelection::On(names) | ColumnSelection::Except(names)) = self;
+        names
+    }
+
+    /// True if the selection holds the column.
+    pub fn holds(&self, column: &str) -> bool {
+        let is_named = self.names().iter().any(|name| name.value.eq_ignore_ascii_case(column));
+        is_named == matches!(self, ColumnSelection::On(_))
+    }
+}
+
+/// Where changes come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ChangeInput {
+    /// A feed of change events: the flow's query gives the source's columns and the internal ones.
+    Feed(ChangeFeed),
+    /// Whole states of a source, compared with the target: the flow's query gives one.
+    Snapshot(SnapshotInput),
+}
+
+/// The clauses of a flow that reads change events.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangeFeed {
+    /// `IGNORE NULL UPDATES …`; None: NULL overwrites.
+    pub ignore_null_updates: Option<Spanned<IgnoreNulls>>,
+    /// `COLUMNS …`; None: every column of the source.
+    pub columns: Option<Spanned<ColumnSelection>>,
+    /// `COLUMNS TO UPDATE column`: an ARRAY<STRING> that names the columns which an event writes.
+    pub columns_to_update: Option<Spanned<String>>,
+    /// The expression of `SEQUENCE BY`.
+    pub sequence_span: Span,
+    /// The condition of `APPLY AS DELETE WHEN`; [`DELETE_COLUMN`] is there if and only if this is.
+    pub delete_span: Option<Span>,
+    /// The condition of `APPLY AS TRUNCATE WHEN`; [`TRUNCATE_COLUMN`] is there if and only if this is.
+    pub truncate_span: Option<Span>,
+    pub source_span: Span,
+}
+
+/// The columns whose NULL keeps the value that is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum IgnoreNulls {
+    All,
+    On(Vec<Spanned<String>>),
+    Except(Vec<Spanned<String>>),
+}
+
+impl IgnoreNulls {
+    /// The names of the list; none of [`IgnoreNulls::All`].
+    pub fn names(&self) -> &[Spanned<String>] {
+        match self {
+            IgnoreNulls::All => &[],
+            IgnoreNulls::On(names) | IgnoreNulls::Except(names) => names,
+        }
+    }
+}
+
+/// The clauses of a flow that reads snapshots.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SnapshotInput {
+    pub versions: SnapshotVersions,
+    /// The query in `FROM SNAPSHOT (…)`.
+    pub source_span: Span,
+}
+
+/// What the version of a snapshot is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SnapshotVersions {
+    /// Each update reads one snapshot; its version is the update's time.
+    UpdateTime,
+    /// `WITH VERSION (query)`: one row of one column.
+    Query(Arc<Query>),
+    /// Each version lies in files of its own, which the flow's one input names.
+    Files(SnapshotFiles),
+}
+
+/// `snapshots = { path, version_regex, version_type, order }`: the files of the flow's input, by the versions in their
+/// paths, smallest first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SnapshotFiles {
+    /// Finds the version in a path: its first group, or the whole match.
+    pub version_regex: Spanned<String>,
+    /// What the text it finds is cast to.
+    pub version_type: DataType,
+}
+
+/// Settings of ours, from the flow's TOML table, else from the target's properties.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ChangeOptions {
+    /// `null_keys`, `flowbench.nullKeys`; None: [`NullKeys::Error`].
+    pub null_keys: Option<NullKeys>,
+    /// `allow_empty_snapshot`, `flowbench.allowEmptySnapshot`; None: false.
+    pub allow_empty_snapshot: Option<bool>,
+    /// `max_delete_fraction`, `flowbench.maxDeleteFraction`; None: any part of the target may go.
+    pub max_delete_fraction: Option<Fraction>,
+}
+
+/// The properties of a target that say what its flows' options don't.
+pub const CHANGE_PROPERTIES: [&str; 3] =
+    ["flowbench.nullKeys", "flowbench.allowEmptySnapshot", "flowbench.maxDeleteFraction"];
+
+impl ChangeOptions {
+    /// What the properties of a target say; a value that is none is passed over (`validate` reports it).
+    pub fn of_properties(properties: &BTreeMap<String, String>) -> ChangeOptions {
+        let [null_keys, allow_empty_snapshot, max_delete_fraction] =
+            CHANGE_PROPERTIES.map(|name| properties.get(name).map(|value| value.trim()));
+        ChangeOptions {
+            null_keys: null_keys.and_then(|value| match value.to_ascii_lowercase().as_str() {
+                "error" => Some(NullKeys::Error),
+                "drop" => Some(NullKeys::Drop),
+                _ => None,
+            }),
+            allow_empty_snapshot: allow_empty_snapshot.and_then(|value| value.to_ascii_lowercase().parse().ok()),
+            max_delete_fraction: max_delete_fraction.and_then(|value| Fraction::new(value.parse().ok()?)),
+        }
+    }
+
+    /// These, completed by `others`.
+    pub fn or(self, others: ChangeOptions) -> ChangeOptions {
+        ChangeOptions {
+            null_keys: self.null_keys.or(others.null_keys),
+            allow_empty_snapshot: self.allow_empty_snapshot.or(others.allow_empty_snapshot),
+            max_delete_fraction: self.max_delete_fraction.or(others.max_delete_fraction),
+        }
+    }
+}
+
+/// What becomes of an event without a key.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum NullKeys {
+    /// The whole micro-batch is refused.
+    #[default]
+    Error,
+    /// The event is left out and counted.
+    Drop,
+}
+
+/// A part of a whole, from 0 to 1, kept in millionths so that it compares exactly.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Fraction {
+    pub millionths: u32,
+}
+
+impl Fraction {
+    /// None if `value` is not from 0 to 1.
+    pub fn new(value: f64) -> Option<Fraction> {
+        (0.0..=1.0).contains(&value).then(|| Fraction { millionths: (value * 1e6).round() as u32 })
+    }
+
+    /// True if `part` is more of `whole` than this.
+    pub fn is_exceeded_by(self, part: u64, whole: u64) -> bool {
+        u128::from(part) * 1_000_000 > u128::from(whole) * u128::from(self.millionths)
+    }
+}
+
+impl ChangeFlow {
+    /// The SCD type, written or not.
+    pub fn scd_type(&self) -> ScdType {
+        self.scd_type.as_ref().map_or(ScdType::One, |scd_type| scd_type.value)
+    }
+
+    /// The clauses of a feed; None for snapshots.
+    pub fn feed(&self) -> Option<&ChangeFeed> {
+        match &self.input {
+            ChangeInput::Feed(feed) => Some(feed),
+            ChangeInput::Snapshot(_) => None,
+        }
+    }
+
+    /// The clauses of snapshots; None for a feed.
+    pub fn snapshot(&self) -> Option<&SnapshotInput> {
+        match &self.input {
+            ChangeInput::Feed(_) => None,
+            ChangeInput::Snapshot(snapshot) => Some(snapshot),
+        }
+    }
+
+    /// The query of `WITH VERSION`.
+    pub fn version_query(&self) -> Option<&Arc<Query>> {
+        match &self.snapshot()?.versions {
+            SnapshotVersions::Query(query) => Some(query),
+            SnapshotVersions::UpdateTime | SnapshotVersions::Files(_) => None,
+        }
+    }
+
+    /// True if the column is one of the keys.
+    pub fn is_key(&self, column: &str) -> bool {
+        self.keys.iter().any(|key| key.value.eq_ignore_ascii_case(column))
+    }
+
+    /// The columns of the source that the target gets, as indices into `source`, in its order. Internal columns of a
+    /// feed's query are never among them.
+    pub fn kept_columns(&self, source: &[impl AsRef<str>]) -> Vec<usize> {
+        let selection = self.feed().and_then(|feed| feed.columns.as_ref());
+        let is_kept =
+            |column: &str| !is_internal(column) && selection.is_none_or(|selection| selection.value.holds(column));
+        (0..source.len()).filter(|at| is_kept(source[*at].as_ref())).collect()
+    }
+
+    /// Of the kept columns those whose change starts a new row of SCD type 2, as indices into `source`: all but the
+    /// keys unless `TRACK HISTORY` says otherwise.
+    pub fn tracked_columns(&self, source: &[impl AsRef<str>]) -> Vec<usize> {
+        let selection = self.track_history.as_ref();
+        self.kept_values(source, |column| selection.is_none_or(|selection| selection.value.holds(column)))
+    }
+
+    /// Of the kept columns those whose NULL keeps what is stored, as indices into `source`: none unless
+    /// `IGNORE NULL UPDATES` says otherwise, and never a key.
+    pub fn ignore_null_columns(&self, source: &[impl AsRef<str>]) -> Vec<usize> {
+        let Some(ignored) = self.feed().and_then(|feed| feed.ignore_null_updates.as_ref()) else { return Vec::new() };
+        let is_named = |column: &str| ignored.value.names().iter().any(|name| name.value.eq_ignore_ascii_case(column));
+        self.kept_values(source, |column| match &ignored.value {
+            IgnoreNulls::All => true,
+            IgnoreNulls::On(_) => is_named(column),
+            IgnoreNulls::Except(_) => !is_named(column),
+        })
+    }
+
+    /// The kept columns that are no keys and fulfil `holds`.
+    fn kept_values(&self, source: &[impl AsRef<str>], holds: impl Fn(&str) -> bool) -> Vec<usize> {
+        let mut kept = self.kept_columns(source);
+        kept.retain(|at| !self.is_key(source[*at].as_ref()) && holds(source[*at].as_ref()));
+        kept
+    }
+
+    /// Follows its files to other places in the list of files. Every field is named, so that the compiler asks where
+    /// the places of a new one go.
+    pub fn move_to(&mut self, moved: &dyn Fn(FileId) -> FileId) {
+        fn move_names(names: &mut [Spanned<String>], moved: &dyn Fn(FileId) -> FileId) {
+            names.iter_mut().for_each(|name| name.span.move_to(moved));
+        }
+        fn move_selection(selection: &mut Option<Spanned<ColumnSelection>>, moved: &dyn Fn(FileId) -> FileId) {
+            let Some(Spanned { value, span }) = selection else { return };
+            span.move_to(moved);
+            let (ColumnSelection::On(names) | ColumnSelection::Except(names)) = value;
+            move_names(names, moved);
+        }
+        let ChangeFlow { keys, scd_type, track_history, input, options: _ } = self;
+        move_names(keys, moved);
+        scd_type.iter_mut().for_each(|scd_type| scd_type.span.move_to(moved));
+        move_selection(track_history, moved);
+        match input {
+            ChangeInput::Feed(ChangeFeed {
+                ignore_null_updates,
+                columns,
+                columns_to_update,
+                sequence_span,
+                delete_span,
+                truncate_span,
+                source_span,
+            }) => {
+                if let Some(Spanned { value, span }) = ignore_null_updates {
+                    span.move_to(moved);
+                    match value {
+                        IgnoreNulls::All => {}
+                        IgnoreNulls::On(names) | IgnoreNulls::Except(names) => move_names(names, moved),
+                    }
+                }
+                move_selection(columns, moved);
+                columns_to_update.iter_mut().for_each(|column| column.span.move_to(moved));
+                let conditions = delete_span.iter_mut().chain(truncate_span);
+                [sequence_span, source_span].into_iter().chain(conditions).for_each(|span| span.move_to(moved));
+            }
+            ChangeInput::Snapshot(SnapshotInput { versions, source_span }) => {
+                source_span.move_to(moved);
+                match versions {
+                    SnapshotVersions::UpdateTime => {}
+                    SnapshotVersions::Query(query) => Arc::make_mut(query).move_to(moved),
+                    SnapshotVersions::Files(files) => files.version_regex.span.move_to(moved),
+                }
+            }
+        }
+    }
+}
