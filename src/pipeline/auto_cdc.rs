@@ -281,6 +281,11 @@ impl ChangeFlow {
         (0..source.len()).filter(|at| is_kept(source[*at].as_ref())).collect()
     }
 
+    /// True if a change of the column starts a new row of SCD type 2.
+    pub fn tracks(&self, column: &str) -> bool {
+        !self.is_key(column) && self.track_history.as_ref().is_none_or(|selection| selection.value.holds(column))
+    }
+
     /// Of the kept columns those whose change starts a new row of SCD type 2, as indices into `source`: all but the
     /// keys unless `TRACK HISTORY` says otherwise.
     pub fn tracked_columns(&self, source: &[impl AsRef<str>]) -> Vec<usize> {
