@@ -164,9 +164,8 @@ impl<'t> Application<'t> {
         );
         let keeps_all = is_history || !matches!(batch.silence, SilenceRule::None);
         let schema = columns.table.schema();
-        let is_value = |name: &str| {
-            !columns.keys.iter().any(|key| key.name == *name) && ![START_AT, END_AT].contains(&name)
-        };
+        let is_value =
+            |name: &str| !columns.keys.iter().any(|key| key.name == *name) && ![START_AT, END_AT].contains(&name);
         Ok(Application {
             key_codec: KeyCodec::new(columns.keys.iter().map(|key| key.data_type.clone()).collect())?,
             sequence_codec: KeyCodec::new(vec![spec.sequence.clone()])?,
@@ -263,10 +262,10 @@ impl<'t> Application<'t> {
             shows: self.shows,
             keeps_newest_only: self.retention == Retention::Newest,
             rows: &self.rows,
-            floor: self.floor.as_ref().map(|floor| Floor {
-                sequence: &floor.sequence,
-                is_inclusive: floor.is_inclusive,
-            }),
+            floor: self
+                .floor
+                .as_ref()
+                .map(|floor| Floor { sequence: &floor.sequence, is_inclusive: floor.is_inclusive }),
         }
     }
 
@@ -391,9 +390,11 @@ impl<'t> Application<'t> {
     /// A key for people: `id=7, region=eu`.
     fn key_words(&self, key: &[u8]) -> Result<String> {
         let values = self.key_codec.decode([key])?;
-        let named = self.key_names.iter().zip(&values).map(|(name, value)| {
-            Ok(format!("{name}={}", words(std::slice::from_ref(value))?))
-        });
+        let named = self
+            .key_names
+            .iter()
+            .zip(&values)
+            .map(|(name, value)| Ok(format!("{name}={}", words(std::slice::from_ref(value))?)));
         Ok(named.collect::<Result<Vec<_>>>()?.join(", "))
     }
 
@@ -402,7 +403,8 @@ impl<'t> Application<'t> {
         if let Some(sequence) = self.truncation.take() {
             self.raise_floor(side::Floor { sequence, is_inclusive: true })?;
         }
-        let Application { target, side, batch, spec, layout, retention, floor, view, staged, files, deletes, .. } = self;
+        let Application { target, side, batch, spec, layout, retention, floor, view, staged, files, deletes, .. } =
+            self;
         let number_of_files: BTreeMap<u32, String> =
             files.iter().map(|(number, file)| (*number, target.side_path(&file.log_path()))).collect();
         let deletes = target.row_deletes(deletes, |file| {
@@ -413,18 +415,20 @@ impl<'t> Application<'t> {
         let new_schema = (table.schema() != batch.columns.table.schema()).then(|| batch.columns.table.schema());
         let prepared = match files.is_empty() && deletes.is_empty() && new_schema.is_none() {
             true => None,
-            false => Some(table.prepare(Commit {
-                adds: files.into_iter().map(|(_, file)| file).collect(),
-                deletes,
-                new_schema,
-                txns: vec![(batch.app_id.clone(), batch.batch)],
-                operation: "MERGE".to_string(),
-                parameters: [("flow", batch.flow.name.clone()), ("epochId", batch.batch.to_string())]
-                    .into_iter()
-                    .map(|(key, value)| (key.to_string(), value))
-                    .collect(),
-                ..Commit::default()
-            })?),
+            false => Some(
+                table.prepare(Commit {
+                    adds: files.into_iter().map(|(_, file)| file).collect(),
+                    deletes,
+                    new_schema,
+                    txns: vec![(batch.app_id.clone(), batch.batch)],
+                    operation: "MERGE".to_string(),
+                    parameters: [("flow", batch.flow.name.clone()), ("epochId", batch.batch.to_string())]
+                        .into_iter()
+                        .map(|(key, value)| (key.to_string(), value))
+                        .collect(),
+                    ..Commit::default()
+                })?,
+            ),
         };
         drop(table);
         let pending = prepared.as_ref().map(serde_json::to_value).transpose();

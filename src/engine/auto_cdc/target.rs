@@ -118,7 +118,7 @@ impl ChangeTarget {
         })?;
         let mut table = self.target.table.lock().await;
         table.refresh()?;
-        table.commit_prepared(prepared).await?;
+        table.commit_prepared(&prepared).await?;
         Ok(())
     }
 
@@ -130,7 +130,7 @@ impl ChangeTarget {
 
     /// Makes the target's commit that the side table has pending.
     pub async fn commit(&self, prepared: PreparedCommit) -> Result<()> {
-        self.target.table.lock().await.commit_prepared(prepared).await.map(drop)
+        self.target.table.lock().await.commit_prepared(&prepared).await.map(drop)
     }
 
     /// Makes the side table, if there is none, for what the first flow says of the target.
@@ -175,11 +175,7 @@ impl ChangeTarget {
     }
 
     /// Rows by file number as the table's commits take them.
-    pub fn row_deletes(
-        &self,
-        rows: BTreeMap<u32, RowSet>,
-        path: impl Fn(u32) -> Option<String>,
-    ) -> Result<RowDeletes> {
+    pub fn row_deletes(&self, rows: BTreeMap<u32, RowSet>, path: impl Fn(u32) -> Option<String>) -> Result<RowDeletes> {
         let named = rows.into_iter().map(|(file, rows)| {
             let path = path(file).ok_or_else(|| {
                 Error::Internal(format!("file {file} of table `{}` is not known to its side table", self.label))

@@ -383,7 +383,8 @@ fn in_order(files: &[SourceFile]) -> Vec<&SourceFile> {
 
 /// The files of a batch, in the order that positions count them.
 pub(crate) fn files_in_order(sources: &[OpenSource], planned: &[PlannedInput]) -> Vec<String> {
-    let plans = sources.iter().filter_map(|source| planned.iter().find(|input| Some(input.source_id) == source.source_id));
+    let plans =
+        sources.iter().filter_map(|source| planned.iter().find(|input| Some(input.source_id) == source.source_id));
     plans.flat_map(|plan| in_order(&plan.files)).map(|file| file.path.clone()).collect()
 }
 

@@ -114,7 +114,9 @@ async fn a_prepared_commit_is_made_once_whatever_happens() {
     };
     // The process dies before the commit, and after it.
     let stored = serde_json::to_string(&prepare(&table, 0)).expect("JSON");
-    for (opens, expected) in [(true, Committed::Now(2)), (true, Committed::AlreadyThere(2)), (false, Committed::AlreadyThere(2))] {
+    for (opens, expected) in
+        [(true, Committed::Now(2)), (true, Committed::AlreadyThere(2)), (false, Committed::AlreadyThere(2))]
+    {
         if opens {
             table = Table::open(dir.path()).expect("opens").expect("there");
         }
@@ -226,7 +228,10 @@ async fn changes_are_told_row_by_row() {
     let shared = tokio::sync::Mutex::new(table);
     compact(&shared, &pairs()).await.expect("compacted");
     let mut table = shared.into_inner();
-    table.commit(Commit { removes: RemoveSet::All, operation: "WRITE".into(), ..Commit::default() }).await.expect("emptied");
+    table
+        .commit(Commit { removes: RemoveSet::All, operation: "WRITE".into(), ..Commit::default() })
+        .await
+        .expect("emptied");
     let mut told = Vec::new();
     for version in 1..=table.version() {
         let changes = table.row_changes(version).expect("changes");
@@ -250,8 +255,13 @@ async fn rows_are_located_where_they_are_written() {
     for partition_by in [&[][..], &["name"]] {
         let dir = TempDir::new().expect("folder");
         let mut table = create(dir.path(), id_name(), partition_by);
-        let options =
-            WriterOptions { file_bytes: 4000, row_group_rows: 100, open_files: 5, locate_rows: true, ..WriterOptions::default() };
+        let options = WriterOptions {
+            file_bytes: 4000,
+            row_group_rows: 100,
+            open_files: 5,
+            locate_rows: true,
+            ..WriterOptions::default()
+        };
         let mut writer = table.writer(options).expect("writer");
         let mut all = Vec::new();
         for at in [0..150, 150..151, 151..700] {
@@ -433,7 +443,8 @@ async fn live_through(steps: Vec<Step>, partition_by: &[&str], dir: &Path) {
         let rows = FileRows { file: file.expect("in the table"), rows: RowSet::from_iter([*row]) };
         assert_eq!(ids(table.rows_provider(vec![rows]).expect("provider")).await, [*id]);
     }
-    let known: std::collections::BTreeSet<i64> = versions.last().map(|(_, ids)| ids.iter().copied()).into_iter().flatten().collect();
+    let known: std::collections::BTreeSet<i64> =
+        versions.last().map(|(_, ids)| ids.iter().copied()).into_iter().flatten().collect();
     assert_eq!(theirs(&table).await, known.into_iter().collect::<Vec<_>>());
     // The changes of all versions add up to the table.
     let mut sum = std::collections::BTreeSet::new();

@@ -91,7 +91,9 @@ impl DeletionVector {
     /// `deletion-vector-unreadable`: without it nobody knows which rows the table has.
     pub fn read(&self, table_dir: &Path) -> Result<RowSet> {
         let data = match self.storage_type.as_str() {
-            "i" => z85::decode(&self.path_or_inline_dv).map_err(|error| self.unreadable(table_dir, error.to_string()))?,
+            "i" => {
+                z85::decode(&self.path_or_inline_dv).map_err(|error| self.unreadable(table_dir, error.to_string()))?
+            }
             _ => self.read_data(table_dir).map_err(|why| self.unreadable(table_dir, why))?,
         };
         let rows = match data.strip_prefix(&MAGIC) {
@@ -276,7 +278,8 @@ mod tests {
         assert_eq!(relative.below("gen-2").file(Path::new("/t")), Some(Path::new("/t/gen-2/ab").join(name)));
         let plain = DeletionVector { path_or_inline_dv: "^-aqEH.-t@S}K{vb[*k^".into(), ..relative };
         assert_eq!(plain.below("gen-2").file(Path::new("/t")), Some(Path::new("/t/gen-2").join(name)));
-        let absolute = DeletionVector { storage_type: "p".into(), path_or_inline_dv: "file:///x/d.bin".into(), ..plain };
+        let absolute =
+            DeletionVector { storage_type: "p".into(), path_or_inline_dv: "file:///x/d.bin".into(), ..plain };
         assert_eq!(absolute.below("gen-2").file(Path::new("/t")), Some(PathBuf::from("/x/d.bin")));
     }
 

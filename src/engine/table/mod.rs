@@ -199,7 +199,8 @@ impl Table {
     }
 
     fn advance(&mut self, actions: Vec<Action>) -> Result<()> {
-        let removed = actions.iter().filter_map(|action| Some(action.remove.as_ref()?.path.clone())).collect::<Vec<_>>();
+        let removed =
+            actions.iter().filter_map(|action| Some(action.remove.as_ref()?.path.clone())).collect::<Vec<_>>();
         self.state.advance(&self.dir, actions)?;
         self.vectors.forget(removed.iter().filter(|path| !self.state.files.contains_key(*path)));
         self.commit_file = log::identity(&self.dir, self.state.version);
@@ -280,7 +281,8 @@ impl Table {
             action::decode_path(&self.dir, path)
                 .is_some_and(|file| std::fs::metadata(file).map_or(true, |found| found.len() != size))
         };
-        let mut missing: Vec<String> = self.state.files.iter().filter(is_missing).map(|(path, _)| path.clone()).collect();
+        let mut missing: Vec<String> =
+            self.state.files.iter().filter(is_missing).map(|(path, _)| path.clone()).collect();
         let vectors = self.state.files.values().filter_map(|add| add.deletion_vector.as_ref()?.file(&self.dir));
         let vectors = vectors.collect::<BTreeSet<_>>().into_iter().filter(|file| !file.exists());
         missing.extend(vectors.map(|file| file.strip_prefix(&self.dir).unwrap_or(&file).display().to_string()));
