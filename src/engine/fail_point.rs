@@ -10,7 +10,7 @@
 //! Example: `FLOWBENCH_FAIL_POINT='written@live:2=kill'`.
 
 /// The points in the order in which an update passes them. A name that isn't here is an error.
-pub const POINTS: [(&str, &str); 10] = [
+pub const POINTS: [(&str, &str); 11] = [
     ("plan", "new input was chosen, nothing is written down"),
     ("planned", "the plan is in state.db, the query hasn't run"),
     ("written", "the data files are written, the Delta commit isn't made"),
