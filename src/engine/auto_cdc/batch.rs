@@ -204,7 +204,7 @@ fn apply(
     }
     application.apply(&events)?;
     stop.check()?;
-    let (applied, prepared) = application.commit()?;
+    let (applied, prepared) = application.commit(None)?;
     Ok((applied, refused, prepared))
 }
 

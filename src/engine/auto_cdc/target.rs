@@ -151,6 +151,21 @@ impl ChangeTarget {
         self.side.as_ref().ok_or_else(|| Error::Internal(format!("table `{}` has no side table yet", self.label)))
     }
 
+    /// True if no batch was applied yet, or none that left anything.
+    pub fn is_empty(&self) -> bool {
+        self.side.as_ref().is_none_or(|side| side.view().manifest().runs().is_empty())
+    }
+
+    /// The version of the last snapshot, as sequences are encoded.
+    pub fn snapshot_version(&self) -> Option<Vec<u8>> {
+        self.side.as_ref()?.view().manifest().snapshot.as_ref().map(|snapshot| snapshot.version.clone())
+    }
+
+    /// The rows that the target shows.
+    pub async fn row_count(&self) -> u64 {
+        self.target.table.lock().await.row_count().unwrap_or(0)
+    }
+
     /// What the target was built with. Error: `side-table-corrupted`.
     pub fn recorded(&self) -> Result<Option<TargetSpec>> {
         let Some(side) = &self.side else { return Ok(None) };
