@@ -1,8 +1,8 @@
 //! Delta tables on local disk: what a pipeline's datasets are stored in.
 //!
 //! The log is read and written by our own small code, because a micro-batch has 25 ms and a commit must cost
-//! what it changes, not what the table holds; delta-rs writes the checkpoints and reads what only it can read
-//! (column mapping of other programs).
+//! what it changes, not what the table holds; delta-rs reads and checkpoints what only it knows (column mapping and
+//! rarer features of other programs).
 //!
 //! ```text
 //! batches ─▶ DataWriter ─▶ DataFile ─▶ Table::prepare ─▶ commit_prepared ─▶ log entry ─▶ State ─▶ provider | changes
@@ -15,7 +15,7 @@
 //! * `prepare` – a commit up to its log entry; `commit` – putting files into the table and taking rows out,
 //!   overwrites; `promote` – a whole new generation
 //! * `provider` – reading with DataFusion; `changes` – what each version did to files and rows, for streams
-//! * `maintenance` – checkpoints of the log, vacuum; `compaction` – fewer files, without deleted rows;
+//! * `checkpoint` – the log's short cuts; `maintenance` – when to write one, vacuum; `compaction` – fewer files, without deleted rows;
 //!   `queue` – one writer a table
 //!
 //! Reading and writing the log blocks for a few milliseconds, which the engine's threads can take; what runs
@@ -42,6 +42,7 @@ mod commit;
 mod promote;
 mod provider;
 mod changes;
+mod checkpoint;
 mod maintenance;
 mod compaction;
 mod queue;
