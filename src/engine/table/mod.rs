@@ -62,7 +62,7 @@ pub use maintenance::Vacuumed;
 pub use prepare::PreparedCommit;
 pub use queue::{SharedTable, Tables};
 pub use schema::{canonical, check_growth};
-pub use writer::{DataFile, DataWriter, Located, RowRun, WriterOptions};
+pub use writer::{DataFile, DataWriter, Located, RowRun, SyncAt, WriterOptions};
 
 use action::{Action, Add, Format, Metadata};
 use deletion_vector::Vectors;
@@ -151,7 +151,7 @@ impl Table {
     }
 
     /// Chooses whether commits wait until they would survive a power failure, which costs 10 to 20 ms each (off by
-    /// default); a killed process loses nothing either way. `WriterOptions::sync` does the same for data files.
+    /// default); a killed process loses nothing either way. `WriterOptions::sync` chooses it for data files.
     pub fn set_sync(&mut self, sync: bool) {
         self.sync = sync;
     }
