@@ -20,7 +20,7 @@ use super::spec::TargetSpec;
 use super::stored::Stored;
 use super::target::ChangeTarget;
 use crate::error::{Error, Result};
-use crate::table::{Commit, DataFile, DataWriter, PreparedCommit, RowSet, WriterOptions};
+use crate::table::{Commit, DataFile, DataWriter, PreparedCommit, RowSet, SyncAt, WriterOptions};
 
 /// So many ties are shown of those that are counted.
 const TIES_SHOWN: usize = 5;
@@ -453,7 +453,7 @@ impl<'t> Application<'t> {
         if folded.added.is_empty() {
             return Ok(Vec::new());
         }
-        let options = WriterOptions { locate_rows: true, ..WriterOptions::default() };
+        let options = WriterOptions { locate_rows: true, sync: SyncAt::Prepare, ..WriterOptions::default() };
         let target = &self.target.target;
         let mut writer = DataWriter::new(&target.folder, None, self.schema.clone(), &target.partition_by, options)?;
         for rows in folded.added.chunks(ROWS_AT_ONCE) {

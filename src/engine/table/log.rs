@@ -143,16 +143,14 @@ fn read_checkpoint_file(path: &Path) -> Result<Vec<Action>> {
 /// Writes a commit if nobody has written that version yet, and returns whether it did.
 ///
 /// The commit appears whole or not at all: it is written beside the log's entries and then linked to its
-/// name, which fails if the name is taken.
-pub fn write_commit(table_dir: &Path, version: i64, text: &[u8], sync: bool) -> Result<bool> {
+/// name, which fails if the name is taken. When it returns, a power failure doesn't undo it.
+pub fn write_commit(table_dir: &Path, version: i64, text: &[u8]) -> Result<bool> {
     let path = commit_path(table_dir, version);
     let draft = path.with_file_name(format!("_commit_{}.json.tmp", uuid::Uuid::new_v4()));
     let result = (|| {
         let mut file = File::create_new(&draft)?;
         file.write_all(text)?;
-        if sync {
-            file.sync_all()?;
-        }
+        file.sync_all()?;
         match fs::hard_link(&draft, &path) {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
@@ -162,7 +160,7 @@ pub fn write_commit(table_dir: &Path, version: i64, text: &[u8], sync: bool) -> 
     // The draft has served; if it can't be removed, a vacuum's sweep of the log will.
     let _ = fs::remove_file(&draft);
     let written = result.map_err(|error| Error::io("write", &path, error))?;
-    if written && sync {
+    if written {
         sync_folder(&table_dir.join(LOG_FOLDER))?;
     }
     Ok(written)
