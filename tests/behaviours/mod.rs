@@ -11,9 +11,12 @@
 //! - `table_streams.rs`: `STREAM table`, by version
 //! - `refresh.rs`: selections, full refreshes, resets, failures and what they leave
 //! - `order.rs`: `depends_on` as it runs; `order_rules.rs`: what it may say and how it is shown
+//! - `cutover.rs`: a seed and a live feed into one table, key by key; `histories.rs`: what is asked about such tables
 //! - `other_engines.rs`: the tables as others read them, in any time zone
 
+mod cutover;
 mod definitions;
+mod histories;
 mod layers;
 mod live_flow;
 mod once_flows;

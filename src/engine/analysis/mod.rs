@@ -3,10 +3,12 @@
 //!
 //! - `mod.rs`: the analysis from wave to wave of the graph
 //! - `inputs.rs`: the columns of what a query reads; `table.rs`: those of a dataset's table
-//! - `change.rs`: a flow of AUTO CDC over the columns of its source; `change_target.rs`: those of one table together
+//! - `change.rs`: a flow of AUTO CDC over the columns of its source; `change_target.rs`: those of one table together; `drift.rs`:
+//!   against what its target was built with
 
 mod change;
 mod change_target;
+mod drift;
 mod inputs;
 mod table;
 
@@ -205,6 +207,7 @@ impl<'a> Work<'a> {
             let columns = self.columns(*id, dataset, &given).await?;
             if let Some(columns) = &columns {
                 self.check_layout(dataset, columns);
+                self.check_drift(*id, columns);
             }
             self.analysis.columns[id.0] = columns;
         }

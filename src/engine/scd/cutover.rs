@@ -97,7 +97,7 @@ impl Engine {
         let mut evidence: Vec<(bool, CutoverFlow)> = Vec::new();
         for flow in waiting {
             let feed = match &columns {
-                Some(columns) => self.feed(flow, columns, &target.sequence).await?,
+                Some(columns) => self.feed(flow, columns, &target.sequence, None).await?,
                 None => None,
             };
             let of_flow = CutoverFlow {
