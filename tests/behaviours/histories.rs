@@ -67,6 +67,7 @@ fn the_history_of_a_key_tells_its_versions_and_where_each_event_came_from() {
     assert_eq!(origin(2), (Some(2), Some(3), Some("data/c.json"), Some(2)));
     assert_eq!(origin(3), (Some(1), Some(2), Some("data/b.json"), Some(1)));
     assert_eq!(told.result["tracked"], json!([1]));
+    assert_eq!((&told.result["scd_type"], &told.result["sequence_type"]), (&json!(2), &json!("BIGINT")));
 }
 
 #[test]

@@ -11,8 +11,11 @@ use super::spec::TargetSpec;
 /// Specs by the folder of the side table, as of the last change of its manifest. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct KnownSpecs {
-    known: Arc<Mutex<HashMap<PathBuf, (Stamp, Option<TargetSpec>)>>>,
+    known: Arc<Mutex<HashMap<PathBuf, Known>>>,
 }
+
+/// The spec as of a manifest; None: it can't be read.
+type Known = (Stamp, Option<TargetSpec>);
 
 /// Time of the last change, and length.
 pub(crate) type Stamp = (Option<SystemTime>, u64);
