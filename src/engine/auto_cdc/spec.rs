@@ -124,7 +124,11 @@ mod tests {
             keys: pipeline::ddl::parse_fields(keys).expect("fields"),
             sequence: pipeline::ddl::parse_fields(&format!("s {sequence}")).expect("a field")[0].data_type.clone(),
             tracked: tracked.iter().map(|name| (*name).to_string()).collect(),
-            untracked: ["name", "city"].iter().filter(|name| !tracked.contains(name)).map(|n| n.to_string()).collect(),
+            untracked: ["name", "city"]
+                .iter()
+                .filter(|name| !tracked.iter().any(|tracked| tracked.eq_ignore_ascii_case(name)))
+                .map(|name| name.to_string())
+                .collect(),
         }
     }
 

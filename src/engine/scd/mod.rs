@@ -37,3 +37,25 @@ mod value;
 pub use as_of::AsOfOptions;
 pub(crate) use closed::{ClosedKeys, KnownClosedKeys};
 pub use diff::DiffOptions;
+
+#[cfg(test)]
+mod tests {
+    use pipeline::scd::{CutoverRequest, KeyRequest};
+
+    use super::{AsOfOptions, DiffOptions};
+    use crate::engine::Engine;
+
+    /// A screen asks from tasks of its own: this compiles only if all questions can go to another thread.
+    #[expect(dead_code, reason = "the compiler is the test")]
+    fn questions_can_be_asked_from_tasks(engine: &Engine, keys: &KeyRequest, cutover: &CutoverRequest) {
+        fn is_send<T: Send>(_: T) {}
+        is_send(engine.scd_history("t", &[]));
+        is_send(engine.scd_keys("t", keys));
+        is_send(engine.scd_as_of("t", "1", &AsOfOptions::default()));
+        is_send(engine.scd_diff("t", "1", "2", DiffOptions { limit: 1 }));
+        is_send(engine.scd_diff_versions("t", &[], 1, 2));
+        is_send(engine.scd_check("t"));
+        is_send(engine.cutover_check("t", cutover));
+        is_send(engine.version_after_update("t", 1));
+    }
+}
