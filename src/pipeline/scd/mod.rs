@@ -5,12 +5,14 @@
 //! - `diff`: the table at a sequence, and what is different between two
 //! - `check`: does the table say what its events say
 //! - `cutover`: for every key, did the live feed take over where the seed ended
+//! - `question`: each of them as a front end that stays open asks it, and what it gets
 
 pub mod check;
 pub mod cutover;
 pub mod diff;
 pub mod history;
 pub mod keys;
+pub mod question;
 
 pub use check::{CheckExample, Invariant, InvariantCount, KeyCounts, ScdCheck};
 pub use cutover::{
@@ -20,9 +22,10 @@ pub use cutover::{
 pub use diff::{AsOf, ColumnChanges, DiffRange, RowChange, RowDiff, ScdDiff};
 pub use history::{Effect, EventKind, EventPlace, KeyEvent, KeyHistory, Version};
 pub use keys::{KeyFilter, KeyFlags, KeyPage, KeyRequest, KeySummary};
+pub use question::{ScdQuestion, ScdReport};
 
 /// A key column's value.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub struct KeyPart {
     pub column: String,
     pub value: String,
