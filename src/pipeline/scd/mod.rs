@@ -4,10 +4,12 @@
 //! - `keys`: the list of keys
 //! - `diff`: the table at a sequence, and what is different between two
 //! - `check`: does the table say what its events say
+//! - `compare`: rows of a key against its events, pure
 //! - `cutover`: for every key, did the live feed take over where the seed ended
 //! - `question`: each of them as a front end that stays open asks it, and what it gets
 
 pub mod check;
+pub mod compare;
 pub mod cutover;
 pub mod diff;
 pub mod history;
