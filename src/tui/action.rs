@@ -78,8 +78,7 @@ pub enum Screen {
 
 impl Screen {
     /// All, in the order of the first line.
-    pub const ALL: [Screen; 6] =
-        [Screen::Graph, Screen::Runs, Screen::Data, Screen::Scd, Screen::Cutover, Screen::Log];
+    pub const ALL: [Screen; 6] = [Screen::Graph, Screen::Runs, Screen::Data, Screen::Scd, Screen::Cutover, Screen::Log];
 
     /// The name in titles.
     pub fn title(self) -> &'static str {
@@ -252,10 +251,7 @@ pub const ACTIONS: &[Row] = &[
             row(Action::TypeTime, &["@"], "time", "Shows the table as it is at a sequence that you type"),
         ),
     ),
-    on(
-        SCD,
-        row(Action::Diff, &["d"], "diff", "Shows what changed from the version before, or from the picked one"),
-    ),
+    on(SCD, row(Action::Diff, &["d"], "diff", "Shows what changed from the version before, or from the picked one")),
     on(
         SCD,
         row(Action::PickVersion, &["D"], "pick", "Picks the version that the next ones are compared with, and back"),

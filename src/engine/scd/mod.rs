@@ -15,6 +15,7 @@
 //! - `history`, `keys`: members; `as_of`, `diff`: rows; `check`, `cutover`: both
 //! - `target_rows`: the target's rows in order of their keys
 //! - `feed`: sequences by key of flows that haven't run
+//! - `question`: all of them as a front end that stays open asks them
 //! - `at_update`: the version of a table that an update left
 
 mod as_of;
@@ -27,6 +28,7 @@ mod history;
 mod keys;
 mod ordered;
 mod origin;
+mod question;
 mod scd_table;
 mod target_rows;
 mod value;

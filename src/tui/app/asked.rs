@@ -42,12 +42,7 @@ impl Asked {
     }
 
     /// Takes an answer in, if it is that of the question that is out; true if it was.
-    pub fn take(
-        &mut self,
-        question: &ScdQuestion,
-        report: &Result<Box<ScdReport>, Problem>,
-        now_us: i64,
-    ) -> bool {
+    pub fn take(&mut self, question: &ScdQuestion, report: &Result<Box<ScdReport>, Problem>, now_us: i64) -> bool {
         let Some((of, since_us, stamp)) = self.out.take_if(|out| out.0 == *question) else { return false };
         self.rests_until_us = now_us + (now_us - since_us).max(0) * REST;
         self.of = Some((of, stamp));

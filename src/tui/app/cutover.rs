@@ -1,9 +1,7 @@
 //! The cutover view: for every key, whether the live feed takes over where the seed ends.
 
 use pipeline::answer::Problem;
-use pipeline::scd::{
-    CutoverCheck, CutoverRequest, KeyCutover, KeyHistory, KeyPart, ScdQuestion, ScdReport, Verdict,
-};
+use pipeline::scd::{CutoverCheck, CutoverRequest, KeyCutover, KeyHistory, KeyPart, ScdQuestion, ScdReport, Verdict};
 
 use super::asked::{Asked, Stamp};
 use super::keys::Keys;
@@ -93,9 +91,10 @@ impl Cutover {
 
     fn want_keys(&mut self, table: &str, height: usize, stamp: Stamp, now_us: i64) -> Option<Effect> {
         let verdict = self.verdict();
-        let holds = self.keys_of.as_ref().is_some_and(|(search, known, of)| {
-            *search == self.search && *known == verdict && *of == stamp
-        });
+        let holds = self
+            .keys_of
+            .as_ref()
+            .is_some_and(|(search, known, of)| *search == self.search && *known == verdict && *of == stamp);
         let Some((after, limit)) = self.keys.want(height, holds) else {
             self.page.rest();
             return None;
@@ -130,9 +129,9 @@ impl App {
         let chosen = match (&self.chosen, self.screen) {
             (_, Screen::Scd) => self.scd.table.clone(),
             (Some(Node::Dataset(label)), _) => Some(label.clone()),
-            (Some(Node::Flow(_)), _) => self
-                .chosen_dataset()
-                .and_then(|id| self.known.graph().map(|graph| graph.dataset(id).label.clone())),
+            (Some(Node::Flow(_)), _) => {
+                self.chosen_dataset().and_then(|id| self.known.graph().map(|graph| graph.dataset(id).label.clone()))
+            }
             _ => None,
         };
         let is_target = |label: &String| targets.contains(label);

@@ -2,13 +2,15 @@
 //!
 //! A sequence has the words that the engine gives it; where it lies among others is the timeline's matter.
 
+use pipeline::auto_cdc::ScdType;
 use pipeline::scd::{
-    AsOf, DiffRange, KeyFilter, KeyHistory, KeyPart, KeyRequest, KeySummary, ScdCheck, ScdDiff, ScdQuestion,
-    ScdReport, Version, key_words,
+    AsOf, DiffRange, KeyFilter, KeyHistory, KeyPart, KeyRequest, KeySummary, ScdCheck, ScdDiff, ScdQuestion, ScdReport,
+    Version, key_words,
 };
 
 use super::asked::{Asked, Stamp};
 use super::keys::Keys;
+use super::known::change_of;
 use super::list::{List, Move};
 use super::{App, Effect, Node, Pane};
 use crate::action::Screen;
@@ -193,9 +195,7 @@ impl Scd {
     fn key_of_line(&self) -> Option<Vec<KeyPart>> {
         match self.detail {
             Detail::Check => match self.check_lines().get(self.lines.cursor)? {
-                CheckLine::Example(at, example) => {
-                    Some(self.check()?.invariants[*at].examples[*example].key.clone())
-                }
+                CheckLine::Example(at, example) => Some(self.check()?.invariants[*at].examples[*example].key.clone()),
                 CheckLine::Invariant(_) => None,
             },
             Detail::Times => self.times()?.rows.get(self.lines.cursor).map(|row| row.key.clone()),
@@ -235,9 +235,10 @@ impl Scd {
 
     /// What the pane of keys asks for.
     fn want_keys(&mut self, table: &str, height: usize, stamp: Stamp, now_us: i64) -> Option<Effect> {
-        let holds = self.keys_of.as_ref().is_some_and(|(search, only, of)| {
-            *search == self.search && *only == self.only && *of == stamp
-        });
+        let holds = self
+            .keys_of
+            .as_ref()
+            .is_some_and(|(search, only, of)| *search == self.search && *only == self.only && *of == stamp);
         let Some((after, limit)) = self.keys.want(height, holds) else {
             self.page.rest();
             return None;
@@ -258,10 +259,15 @@ impl Scd {
             _ => (Vec::new(), None),
         };
         self.keys.take(request.after.as_deref(), &rows, next.as_ref());
-        if request.after.is_none() {
-            self.keys_of = Some((request.search.unwrap_or_default(), request.only, stamp));
+        if request.after.is_some() {
+            return;
         }
-        if let Some(first) = self.keys.rows.first().filter(|_| self.key.is_none()) {
+        let search = request.search.unwrap_or_default();
+        let is_other_list = self.keys_of.as_ref().is_some_and(|(of, only, _)| *of != search || *only != request.only);
+        self.keys_of = Some((search, request.only, stamp));
+        let is_listed = self.key.as_ref().is_some_and(|key| self.keys.position(key).is_some());
+        // A search or a filter looks for a key; otherwise the one that is looked at need not be listed.
+        if let Some(first) = self.keys.rows.first().filter(|_| self.key.is_none() || (is_other_list && !is_listed)) {
             self.look_at(first.key.clone());
         }
     }
@@ -309,9 +315,9 @@ impl App {
         let label = match (&self.chosen, self.screen) {
             (_, Screen::Cutover) => self.cutover.table.clone(),
             (_, Screen::Scd) => self.scd.table.clone(),
-            (Some(Node::Flow(_)), _) => self.chosen_dataset().and_then(|id| {
-                self.known.graph().map(|graph| graph.dataset(id).label.clone())
-            }),
+            (Some(Node::Flow(_)), _) => {
+                self.chosen_dataset().and_then(|id| self.known.graph().map(|graph| graph.dataset(id).label.clone()))
+            }
             (Some(Node::Dataset(label)), _) => Some(label.clone()),
             _ => None,
         };
@@ -352,7 +358,9 @@ impl App {
         self.scd.only = KeyFilter::ALL.get(at.map_or(0, |at| at + 1)).copied();
         self.scd.keys.list = List::default();
         let text = match self.scd.only {
-            Some(only) => format!("only keys with {}", if only == KeyFilter::Deleted { "a delete at last" } else { only.word() }),
+            Some(only) => {
+                format!("only keys with {}", if only == KeyFilter::Deleted { "a delete at last" } else { only.word() })
+            }
             None => "all keys".to_string(),
         };
         self.say(Role::Muted, text);
@@ -411,8 +419,23 @@ impl App {
         self.scd.time = Some(time);
     }
 
+    /// True if the table's past can be looked at: it is of SCD type 2.
+    pub fn keeps_history(&self) -> bool {
+        let table = self.scd.table.as_deref().and_then(|table| self.known.find_dataset(table));
+        let change = self.known.graph().zip(table).and_then(|(graph, id)| change_of(graph, id));
+        change.is_some_and(|change| change.scd_type() == ScdType::Two)
+    }
+
+    /// Says why there is no time to go to.
+    fn say_no_history(&mut self) {
+        self.say(Role::Muted, "the table is of SCD type 1: it has the latest row of each key and no past");
+    }
+
     /// `@`: a time is typed.
     pub(super) fn ask_for_time(&mut self) {
+        if !self.keeps_history() {
+            return self.say_no_history();
+        }
         let kind = self.scd.history().map_or(String::new(), |history| history.sequence_type.clone());
         let text = self.scd.time().unwrap_or_default().to_string();
         self.popups.push(Popup::time(&kind, &text));
@@ -449,6 +472,9 @@ impl App {
 
     /// `=`: the first time of a comparison, then the second.
     pub(super) fn compare_times(&mut self) {
+        if !self.keeps_history() {
+            return self.say_no_history();
+        }
         let Some(time) = self.scd.time().map(str::to_string) else { return };
         match self.scd.pinned.as_ref() {
             Some(pinned) if *pinned != time => self.show_detail(Detail::Times),
@@ -592,7 +618,8 @@ impl App {
         let Some(table) = self.scd.table.clone() else { return Vec::new() };
         let (stamp, now_us) = (self.stamp(&table), self.now_us);
         let height = self.height_of(Pane::Keys);
-        let shows_rows = self.heights.iter().any(|(pane, _)| *pane == Pane::AsOf) || self.pane == Pane::AsOf;
+        let is_drawn = self.heights.iter().any(|(pane, _)| *pane == Pane::AsOf) || self.pane == Pane::AsOf;
+        let shows_rows = is_drawn && self.keeps_history();
         let scd = &mut self.scd;
         let mut effects = Vec::new();
         effects.extend(scd.want_keys(&table, height, stamp, now_us));
@@ -624,7 +651,11 @@ impl App {
     }
 
     /// Takes an answer of the view in.
-    pub(super) fn take_scd(&mut self, question: &ScdQuestion, report: &Result<Box<ScdReport>, pipeline::answer::Problem>) {
+    pub(super) fn take_scd(
+        &mut self,
+        question: &ScdQuestion,
+        report: &Result<Box<ScdReport>, pipeline::answer::Problem>,
+    ) {
         let now_us = self.now_us;
         if self.scd.table.as_deref() != Some(question.table()) {
             return;

@@ -22,6 +22,9 @@ const KEYS_WIDTH: u16 = 46;
 /// Verdicts, the heading, all keys, and the frame.
 const VERDICTS_HEIGHT: u16 = Verdict::ALL.len() as u16 + 4;
 
+/// Cells of a verdict's example.
+const EXAMPLE_MAX: usize = 16;
+
 /// Draws the screen.
 pub fn draw(app: &mut App, area: Rect, buffer: &mut Buffer) {
     if app.is_maximised || area.width < BESIDE_FROM {
@@ -134,7 +137,9 @@ fn verdicts(app: &mut App, area: Rect, buffer: &mut Buffer) {
     let inner = pane_frame(app, Pane::Verdicts, area, &title, "Enter keys of this row", buffer);
     let Some(check) = check.filter(|_| inner.height > 1) else { return };
     let wide = usize::from(inner.width);
-    let head = format!("   {:<12} {:>11} {:>7}  {:<16} meaning", "verdict", "keys", "share", "example");
+    let examples = check.verdicts.iter().filter_map(|counted| counted.examples.first()).map(|key| key_words(&key.key));
+    let examples = examples.map(|words| width(&words)).max().unwrap_or(0).clamp(7, EXAMPLE_MAX);
+    let head = format!("   {:<12} {:>11} {:>7}  {:<examples$}  meaning", "verdict", "keys", "share", "example");
     buffer.set_string(inner.x, inner.y, fit(&head, wide), theme.style(Role::Title));
     let mut list = app.cutover.verdicts;
     let height = usize::from(inner.height) - 1;
@@ -143,7 +148,7 @@ fn verdicts(app: &mut App, area: Rect, buffer: &mut Buffer) {
     for at in (list.offset..Verdict::ALL.len() + 1).take(height) {
         let row = Rect { y: inner.y + 1 + (at - list.offset) as u16, height: 1, ..inner };
         let line = match at.checked_sub(1).and_then(|at| Verdict::ALL.get(at)) {
-            Some(verdict) => verdict_line(theme, &check, *verdict),
+            Some(verdict) => verdict_line(theme, &check, *verdict, examples),
             None => Line::from(format!("   {:<12} {:>11}", "all", count(check.key_count))),
         };
         buffer.set_line(row.x, row.y, &line, row.width);
@@ -152,7 +157,7 @@ fn verdicts(app: &mut App, area: Rect, buffer: &mut Buffer) {
     }
 }
 
-fn verdict_line(theme: Theme, check: &CutoverCheck, verdict: Verdict) -> Line<'static> {
+fn verdict_line(theme: Theme, check: &CutoverCheck, verdict: Verdict, examples: usize) -> Line<'static> {
     let keys = check.count(verdict);
     let (mark, role) = verdict_mark(theme, verdict);
     let role = if keys == 0 { Role::Muted } else { role };
@@ -161,12 +166,13 @@ fn verdict_line(theme: Theme, check: &CutoverCheck, verdict: Verdict) -> Line<'s
         all => format!("{:.1} %", keys as f64 * 100.0 / all as f64),
     };
     let counted = check.verdicts.iter().find(|count| count.verdict == verdict);
-    let example = counted.and_then(|counted| counted.examples.first()).map(|key| key_words(&key.key)).unwrap_or_default();
-    let example = fit(&example, 16).into_owned();
-    let pad = " ".repeat(16 - width(&example));
+    let example =
+        counted.and_then(|counted| counted.examples.first()).map(|key| key_words(&key.key)).unwrap_or_default();
+    let example = fit_middle(&example, examples).into_owned();
+    let pad = " ".repeat(examples - width(&example));
     Line::from(vec![
         Span::styled(format!(" {mark} {:<12} {:>11} {share:>7}  ", verdict.words(), count(keys)), theme.style(role)),
-        Span::raw(format!("{example}{pad} ")),
+        Span::raw(format!("{example}{pad}  ")),
         Span::styled(verdict.meaning(), theme.style(Role::Muted)),
     ])
 }
@@ -209,13 +215,23 @@ fn keys(app: &mut App, area: Rect, buffer: &mut Buffer) {
         let pad = " ".repeat(names - width(&name));
         let change = match row.first_change {
             Some(FirstChange::Wrong) => vec![Span::styled(" wrong ".to_string(), theme.style(Role::Error))],
-            Some(change) if inner.width > 60 => vec![Span::styled(format!(" {} ", change.words()), theme.style(Role::Muted))],
+            Some(change) if inner.width > 60 => {
+                vec![Span::styled(format!(" {} ", change.words()), theme.style(Role::Muted))]
+            }
             _ => Vec::new(),
         };
         let dash = theme.pick("–", "-");
         let seeded = row.last_seeded.as_deref().unwrap_or(dash);
         let live = row.first_live.as_deref().unwrap_or(dash);
         let arrow = theme.pick("→", ">");
+        // Both sequences stay in sight.
+        let taken = names + 9 + change.iter().map(|span| width(&span.content)).sum::<usize>();
+        let room = usize::from(inner.width).saturating_sub(taken);
+        let (seeded_room, live_room) = match (width(seeded), width(live)) {
+            (seeded, live) if seeded + live <= room => (seeded, live),
+            (seeded, live) => (seeded.min(room.div_ceil(2).max(room.saturating_sub(live))), room / 2),
+        };
+        let (seeded, live) = (fit(seeded, seeded_room), fit(live, live_room.max(room.saturating_sub(seeded_room))));
         let left = vec![
             Span::styled(format!(" {mark} "), theme.style(role)),
             Span::raw(format!("{name}{pad}  ")),

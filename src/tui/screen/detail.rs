@@ -21,7 +21,7 @@ pub fn title(app: &App) -> String {
         Detail::Diff => match (scd.base(), scd.version()) {
             (Some(base), Some(version)) => {
                 let n = changed(base, version).len() as u64;
-                format!("Diff v{} > v{} · {}", base.number, version.number, counted(n, "change", "changes"))
+                format!("Diff v{} → v{} · {}", base.number, version.number, counted(n, "change", "changes"))
             }
             (None, Some(version)) => format!("v{} · the first", version.number),
             _ => "Diff".to_string(),
@@ -46,7 +46,11 @@ pub fn foot(app: &App) -> String {
         Detail::Diff => "D pick another  o source".to_string(),
         Detail::Events => match app.scd.history() {
             Some(history) if !history.keeps_all_events => key_events::foot(history).to_string(),
-            _ => "o source".to_string(),
+            Some(history) => match history.events.get(app.scd.lines.cursor) {
+                Some(event) => format!("{}  o source", event.place.words()),
+                None => String::new(),
+            },
+            None => String::new(),
         },
         Detail::Check | Detail::Times => "Enter opens the key".to_string(),
     }
@@ -85,7 +89,9 @@ fn draw_diff(app: &mut App, history: &KeyHistory, inner: Rect, buffer: &mut Buff
     };
     let base = app.scd.base().cloned();
     let changes = base.as_ref().map(|base| changed(base, &version)).unwrap_or_default();
-    let cell = |of: Option<&Version>, at: usize| -> Option<Option<String>> { of.map(|of| of.values.get(at).cloned().flatten()) };
+    let cell = |of: Option<&Version>, at: usize| -> Option<Option<String>> {
+        of.map(|of| of.values.get(at).cloned().flatten())
+    };
     let mut lines: Vec<(bool, String, Option<Option<String>>, Option<Option<String>>)> = Vec::new();
     let unchanged = (0..history.columns.len()).filter(|at| !changes.contains(at));
     for at in changes.iter().copied().chain(unchanged) {
@@ -139,17 +145,23 @@ fn draw_check(app: &mut App, inner: Rect, buffer: &mut Buffer) {
     }
     let Some(check) = app.scd.check().cloned() else { return draw_nothing(app, &app.scd.check, inner, buffer) };
     let counts = check.counts;
-    let head = format!(
-        " {} keys, {} rows ({} open), {} events; {} deleted, {} with gaps, {} late, {} ties",
+    let mut head = format!(
+        " {} keys, {} rows, {} open, {} events",
         count(counts.keys),
         count(counts.rows),
         count(counts.open_rows),
-        count(counts.events),
-        count(counts.deleted),
-        count(counts.with_gaps),
-        count(counts.late),
-        count(counts.ties)
+        count(counts.events)
     );
+    for (n, what) in [
+        (counts.deleted, "deleted"),
+        (counts.with_gaps, "with gaps"),
+        (counts.late, "late"),
+        (counts.ties, "with ties"),
+    ] {
+        if n > 0 {
+            head.push_str(&format!(", {} {what}", count(n)));
+        }
+    }
     buffer.set_string(inner.x, inner.y, fit(&head, usize::from(inner.width)), theme.style(Role::Title));
     let lines = app.scd.check_lines();
     for (row, at) in begin_list(app, lines.len(), inner) {
@@ -209,7 +221,7 @@ fn draw_times(app: &mut App, inner: Rect, buffer: &mut Buffer) {
             RowChange::Changed => {
                 let columns = change.changed.iter().map(|at| {
                     let name = diff.columns.get(*at).map_or("", |column| column.name.as_str());
-                    format!("{name} {} > {}", value(&change.before, *at), value(&change.after, *at))
+                    format!("{name} {} → {}", value(&change.before, *at), value(&change.after, *at))
                 });
                 ("~", Role::Text, columns.collect::<Vec<_>>().join("  "))
             }
@@ -228,8 +240,8 @@ fn draw_times(app: &mut App, inner: Rect, buffer: &mut Buffer) {
 
 fn times_words(range: &pipeline::scd::DiffRange) -> String {
     match range {
-        pipeline::scd::DiffRange::Times { from, to } => format!("{from} > {to}"),
-        pipeline::scd::DiffRange::Versions { key, from, to } => format!("{} v{from} > v{to}", key_words(key)),
+        pipeline::scd::DiffRange::Times { from, to } => format!("{from} → {to}"),
+        pipeline::scd::DiffRange::Versions { key, from, to } => format!("{} v{from} → v{to}", key_words(key)),
     }
 }
 

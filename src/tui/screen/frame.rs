@@ -94,7 +94,7 @@ fn context(app: &mut App, area: Rect, buffer: &mut Buffer) {
     };
     if let Some(about) = table.and_then(|table| about_table(app, table)) {
         let about = format!("{}{about}", theme.pick(" ▏", " | "));
-        let about = fit(&about, left_room.saturating_sub(taken)).into_owned();
+        let about = fit(&about, left_room.saturating_sub(taken + 1)).into_owned();
         buffer.set_string(x, area.y, about, theme.style(Role::Title));
     }
     let start = area.right().saturating_sub(right_width.min(room) as u16 + 1);
@@ -215,7 +215,7 @@ fn hints(app: &mut App, area: Rect, buffer: &mut Buffer) {
             Action::OpenSource,
             Action::NextPane,
         ],
-        Screen::Cutover => &[Action::Enter, Action::NextPane, Action::Find, Action::Right, Action::Inspect, Action::RunMenu],
+        Screen::Cutover => &[Action::Enter, Action::NextPane, Action::Find, Action::Inspect, Action::RunMenu],
     };
     let mut x = area.x + 1;
     let tail = [Action::Help, Action::Palette, Action::Quit];

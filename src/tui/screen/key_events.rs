@@ -13,9 +13,6 @@ use crate::app::{App, Pane, Target};
 use crate::theme::Role;
 use crate::widget::text::{fit, fit_middle, width};
 
-/// From this width on the place of each event in its source is shown.
-const PLACE_FROM: u16 = 84;
-
 /// What an event did, in words.
 fn effect(event: &KeyEvent) -> String {
     let version = event.version.map_or(String::new(), |version| format!(" v{version}"));
@@ -50,7 +47,8 @@ pub fn draw(app: &mut App, pane: Pane, history: &KeyHistory, list: List, inner: 
     let sequence = widest("sequence", &mut history.events.iter().map(|event| width(&event.sequence)), 29);
     let flow = widest("flow", &mut history.events.iter().map(|event| width(&event.flow)), usize::from(inner.width) / 5);
     let heading = shown.iter().map(|at| history.columns[*at].name.as_str()).collect::<Vec<_>>().join("  ");
-    let cells = widest(&heading, &mut history.events.iter().map(|event| width(&values(event))), usize::from(inner.width) / 4);
+    let cells =
+        widest(&heading, &mut history.events.iter().map(|event| width(&values(event))), usize::from(inner.width) / 4);
     let pad = |text: &str, cells: usize| {
         let text = fit_middle(text, cells).into_owned();
         format!("{text}{}", " ".repeat(cells - width(&text)))
@@ -71,9 +69,11 @@ pub fn draw(app: &mut App, pane: Pane, history: &KeyHistory, list: List, inner: 
     list.settle(history.events.len(), height);
     let has_keys = app.pane == pane;
     // Between the last seeded event and the first live one, if all seeded ones come before all live ones.
-    let boundary = history.events.iter().position(|event| !event.is_seed).filter(|first| {
-        *first > 0 && history.events[*first..].iter().all(|event| !event.is_seed)
-    });
+    let boundary = history
+        .events
+        .iter()
+        .position(|event| !event.is_seed)
+        .filter(|first| *first > 0 && history.events[*first..].iter().all(|event| !event.is_seed));
     let mut y = inner.y + 1;
     for (at, event) in history.events.iter().enumerate().skip(list.offset) {
         if boundary == Some(at) && at > list.offset && y + 1 < inner.bottom() {
@@ -91,16 +91,13 @@ pub fn draw(app: &mut App, pane: Pane, history: &KeyHistory, list: List, inner: 
             EventKind::Delete => ("D", Role::Warning),
         };
         let mut marks = String::new();
-        if event.is_seed {
+        // Where the boundary is a line, it says so.
+        if event.is_seed && boundary.is_none() {
             marks.push_str(" seed");
         }
         if event.is_late {
             marks.push_str(&format!(" {}", theme.pick("↺ late", "late")));
         }
-        let place = match inner.width >= PLACE_FROM {
-            true => format!("  {}", event.place.words()),
-            false => String::new(),
-        };
         let is_void = matches!(event.effect, Effect::Superseded | Effect::Voided | Effect::DeletesNothing);
         let line = Line::from(vec![
             Span::raw(format!(" {}  {}  {:>5} ", pad(&event.sequence, sequence), pad(&event.flow, flow), event.batch)),
@@ -108,7 +105,6 @@ pub fn draw(app: &mut App, pane: Pane, history: &KeyHistory, list: List, inner: 
             Span::raw(format!("{}  ", pad(&values(event), cells))),
             Span::styled(effect(event), theme.style(if is_void { Role::Muted } else { Role::Text })),
             Span::styled(marks, theme.style(if event.is_late { Role::Warning } else { Role::Muted })),
-            Span::styled(place, theme.style(Role::Muted)),
         ]);
         buffer.set_line(row.x, row.y, &line, row.width);
         cursor_row(app, buffer, row, at == list.cursor, has_keys);
@@ -118,7 +114,13 @@ pub fn draw(app: &mut App, pane: Pane, history: &KeyHistory, list: List, inner: 
     if history.events.is_empty() {
         buffer.set_string(inner.x + 1, y, "no event is stored", theme.style(Role::Muted));
     }
-    overflow(app, buffer, Rect { y: inner.y + 1, height: inner.height - 1, ..inner }, list.offset, history.events.len());
+    overflow(
+        app,
+        buffer,
+        Rect { y: inner.y + 1, height: inner.height - 1, ..inner },
+        list.offset,
+        history.events.len(),
+    );
 }
 
 /// What is said below the events.

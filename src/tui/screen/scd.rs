@@ -35,7 +35,7 @@ pub fn draw(app: &mut App, area: Rect, buffer: &mut Buffer) {
     let top = (versions + versions::ROWS_BESIDE + 2).clamp(6, (right.height / 2).max(6)).min(right.height);
     draw_pane(app, Pane::Versions, Rect { height: top, ..right }, buffer);
     let below = Rect { y: right.y + top, height: right.height - top, ..right };
-    match (right.height >= ROWS_FROM, app.pane) {
+    match (right.height >= ROWS_FROM && app.keeps_history(), app.pane) {
         (true, _) => {
             let upper = below.height - below.height * 2 / 5;
             draw_pane(app, Pane::Detail, Rect { height: upper, ..below }, buffer);
@@ -77,10 +77,16 @@ fn keys(app: &mut App, area: Rect, buffer: &mut Buffer) {
         false => counted(n, "key", "keys"),
     };
     let inner = pane_frame(app, Pane::Keys, area, &title, &foot, buffer);
+    if inner.height == 0 {
+        return;
+    }
     if app.scd.keys.rows.is_empty() {
         let asked = &app.scd.page;
         let is_filtered = app.scd.only.is_some() || !app.scd.search.is_empty();
         let (role, text) = match asked.problem().filter(|_| !asked.is_waiting()) {
+            Some(problem) if problem.code == versions::NOTHING_STORED => {
+                (Role::Muted, format!("{}; r starts an update", problem.message))
+            }
             Some(problem) => (Role::Error, problem.message.clone()),
             None if asked.is_waiting() => (Role::Muted, "fetching keys…".to_string()),
             None if is_filtered => (Role::Muted, "no key is so; Esc lists all".to_string()),
@@ -102,7 +108,13 @@ fn keys(app: &mut App, area: Rect, buffer: &mut Buffer) {
         }
         return;
     }
+    let head = vec![Span::styled(" key", theme.style(Role::Title))];
+    put(buffer, Rect { height: 1, ..inner }, head, vec![Span::styled("flags ver ", theme.style(Role::Title))]);
+    let inner = Rect { y: inner.y + 1, height: inner.height - 1, ..inner };
     let height = usize::from(inner.height);
+    if let Some(known) = app.heights.iter_mut().rev().find(|(known, _)| *known == Pane::Keys) {
+        known.1 = height;
+    }
     let mut list = app.scd.keys.list;
     list.settle(app.scd.keys.rows.len(), height);
     app.scd.keys.list = list;
@@ -171,10 +183,13 @@ fn as_of(app: &mut App, area: Rect, buffer: &mut Buffer) {
     let title = if app.scd.as_of.is_waiting() && as_of.is_some() { format!("{title} …") } else { title };
     let inner = pane_frame(app, Pane::AsOf, area, &title, "", buffer);
     let Some(as_of) = as_of else {
-        return match app.scd.time() {
+        return match app.scd.time().filter(|_| app.keeps_history()) {
             Some(_) => versions::draw_nothing(app, &app.scd.as_of, inner, buffer),
             None => {
-                let text = "choose a version or type a time with @";
+                let text = match app.keeps_history() {
+                    true => "choose a version or type a time with @",
+                    false => "SCD type 1 has the latest row of each key and no past",
+                };
                 buffer.set_string(inner.x + 1, inner.y, fit(text, usize::from(inner.width)), theme.style(Role::Muted));
             }
         };
@@ -189,12 +204,17 @@ fn as_of(app: &mut App, area: Rect, buffer: &mut Buffer) {
     let mut list = app.scd.rows;
     list.settle(as_of.rows.rows.len(), height);
     app.scd.rows = list;
-    let table =
-        Table { columns: &as_of.rows.columns, rows: &as_of.rows.rows, list, first_column: app.scd.column };
+    let table = Table { columns: &as_of.rows.columns, rows: &as_of.rows.rows, list, first_column: app.scd.column };
     let has_keys = app.pane == Pane::AsOf;
     for (row, at) in table.draw(theme, inner, buffer) {
         cursor_row(app, buffer, row, at == list.cursor && has_keys, has_keys);
         app.targets.push((row, Target::Row(Pane::AsOf, at)));
     }
-    overflow(app, buffer, Rect { y: inner.y + 1, height: inner.height - 1, ..inner }, list.offset, as_of.rows.rows.len());
+    overflow(
+        app,
+        buffer,
+        Rect { y: inner.y + 1, height: inner.height - 1, ..inner },
+        list.offset,
+        as_of.rows.rows.len(),
+    );
 }

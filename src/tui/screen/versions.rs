@@ -19,6 +19,9 @@ use crate::widget::text::{fit, width};
 /// Cells of a version's mark and number.
 const NAMES: usize = 5;
 
+/// Why there is nothing to see before the first update.
+pub const NOTHING_STORED: &str = "nothing-stored";
+
 /// Rows beside those of the versions: the ticks, the axis, and what is looked at.
 pub const ROWS_BESIDE: u16 = 3;
 
@@ -50,6 +53,9 @@ pub fn draw_nothing(app: &App, asked: &Asked, inner: Rect, buffer: &mut Buffer) 
     let theme = app.options.theme;
     let room = usize::from(inner.width).saturating_sub(2);
     let (role, text, help) = match asked.problem().filter(|_| !asked.is_waiting()) {
+        Some(problem) if problem.code == NOTHING_STORED => {
+            (Role::Muted, problem.message.as_str(), Some("r starts an update"))
+        }
         Some(problem) => (Role::Error, problem.message.as_str(), problem.help.as_deref()),
         None if asked.is_waiting() => (Role::Muted, "fetching…", None),
         None => (Role::Muted, "choose a key to see its versions", None),
@@ -71,7 +77,8 @@ pub fn draw(app: &mut App, view: &View, inner: Rect, buffer: &mut Buffer) {
         .versions
         .iter()
         .map(|version| {
-            let values = shown.iter().map(|at| version.values.get(*at).cloned().flatten().unwrap_or("NULL".to_string()));
+            let values =
+                shown.iter().map(|at| version.values.get(*at).cloned().flatten().unwrap_or("NULL".to_string()));
             values.map(|value| one_line(&value)).collect::<Vec<_>>().join("  ")
         })
         .collect();
@@ -91,14 +98,15 @@ pub fn draw(app: &mut App, view: &View, inner: Rect, buffer: &mut Buffer) {
     buffer.set_string(x, y, axis.ticks(), theme.style(Role::Muted));
     buffer.set_string(at_values, y, fit(&heading, values_room), theme.style(Role::Title));
     y += 1;
-    let below = if inner.height > 5 { 2 } else { 0 };
+    let below = if inner.height >= 4 { 2 } else { 0 };
     let height = usize::from(inner.height.saturating_sub(1 + below));
     if let Some(known) = app.heights.iter_mut().rev().find(|(known, _)| Some(*known) == view.pane) {
         known.1 = height;
     }
     let mut list = view.list;
     list.settle(history.versions.len(), height);
-    let marks: Vec<&str> = history.first_live.as_deref().filter(|_| history.last_seeded.is_some()).into_iter().collect();
+    let marks: Vec<&str> =
+        history.first_live.as_deref().filter(|_| history.last_seeded.is_some()).into_iter().collect();
     let has_keys = view.pane == Some(app.pane);
     for (at, version) in history.versions.iter().enumerate().skip(list.offset).take(height) {
         let row = Rect { y, height: 1, ..inner };
@@ -122,7 +130,8 @@ pub fn draw(app: &mut App, view: &View, inner: Rect, buffer: &mut Buffer) {
     }
     overflow(app, buffer, Rect { y: inner.y + 1, height: height as u16, ..inner }, list.offset, history.versions.len());
     if history.versions.is_empty() && height > 0 {
-        let newest = history.events.last().map_or(String::new(), |event| format!("; its newest event is of {}", event.sequence));
+        let newest =
+            history.events.last().map_or(String::new(), |event| format!("; its newest event is of {}", event.sequence));
         let text = format!("the key is not in the table now{newest}");
         buffer.set_string(inner.x + 1, y, fit(&text, total.saturating_sub(2)), theme.style(Role::Muted));
         y += 1;
@@ -136,7 +145,11 @@ pub fn draw(app: &mut App, view: &View, inner: Rect, buffer: &mut Buffer) {
             _ => String::new(),
         };
         let time = view.time.map_or(String::new(), |time| format!("at {time}"));
-        let pinned = view.pinned.map_or(String::new(), |pinned| format!(", compared with {pinned}"));
+        let pinned = match view.pinned {
+            Some(pinned) if view.time == Some(pinned) => ", to be compared".to_string(),
+            Some(pinned) => format!(", compared with {pinned}"),
+            None => String::new(),
+        };
         let text = format!("{time}{pinned}{boundary}{scale}");
         buffer.set_string(x, y + 1, fit(&text, total.saturating_sub(NAMES)), theme.style(Role::Muted));
     }

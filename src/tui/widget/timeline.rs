@@ -213,8 +213,7 @@ const DAY: i64 = 24 * HOUR;
 
 /// Steps of an axis of times: months, or seconds.
 const MONTH_STEPS: [i64; 8] = [1, 3, 6, 12, 24, 60, 120, 1_200];
-const SECOND_STEPS: [i64; 11] =
-    [1, 5, 15, MINUTE, 5 * MINUTE, 15 * MINUTE, HOUR, 3 * HOUR, 6 * HOUR, DAY, 7 * DAY];
+const SECOND_STEPS: [i64; 11] = [1, 5, 15, MINUTE, 5 * MINUTE, 15 * MINUTE, HOUR, 3 * HOUR, 6 * HOUR, DAY, 7 * DAY];
 
 /// Round times between two, in seconds since 1970, with their texts.
 fn time_ticks(first: f64, last: f64, cells: usize) -> Vec<(f64, String)> {
@@ -352,12 +351,10 @@ mod tests {
         assert_eq!(scale(&["2021-13-04", "2022-11-20"]), (Kind::Text, false));
         assert_eq!(scale(&[]).0, Kind::Number);
         let axis = Axis::new(["a", "b", "c"], false, 21);
-        assert_eq!([axis.cell("a"), axis.cell("b"), axis.cell("c"), axis.cell("d")], [
-            Some(0),
-            Some(10),
-            Some(20),
-            None
-        ]);
+        assert_eq!(
+            [axis.cell("a"), axis.cell("b"), axis.cell("c"), axis.cell("d")],
+            [Some(0), Some(10), Some(20), None]
+        );
     }
 
     #[test]
@@ -373,8 +370,8 @@ mod tests {
         let ticks = |labels: [&str; 2], cells| Axis::new(labels, false, cells).ticks().trim_end().to_string();
         assert_eq!(ticks(["2020-12-01", "2023-12-01"], 37), " 2021        2022        2023");
         assert_eq!(ticks(["2021-03-30", "2021-07-02"], 40), " 2021-04     2021-05      2021-06");
-        assert_eq!(ticks(["2021-03-04", "2021-03-05"], 60), "2021-03-04     06:00          12:00          18:00");
-        assert_eq!(ticks(["3", "27"], 40), "           10              20");
+        assert_eq!(ticks(["2021-03-04", "2021-03-05"], 60), "2021-03-04     06:00          12:00         18:00");
+        assert_eq!(ticks(["3", "27"], 40), "           10               20");
         assert_eq!(ticks(["0", "0.4"], 40), "0.0       0.1       0.2       0.3");
         assert_eq!(ticks(["7", "7"], 20), "7");
     }
