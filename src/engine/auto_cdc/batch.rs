@@ -84,12 +84,11 @@ pub(crate) async fn run(
             });
             (outcome, target)
         });
-        let (outcome, target) = task.await.map_err(|error| Error::Internal(format!("{}: {error}", run.during())))?;
+        let (outcome, mut target) =
+            task.await.map_err(|error| Error::Internal(format!("{}: {error}", run.during())))?;
         let (applied, refused, prepared) = outcome?;
         fail_point::hit("side-committed", Some(&run.flow.name))?;
-        if let Some(prepared) = prepared {
-            target.commit(prepared).await?;
-        }
+        target.commit(prepared).await?;
         (applied, refused)
     };
     fail_point::hit("committed", Some(&run.flow.name))?;
@@ -204,7 +203,7 @@ fn apply(
     }
     application.apply(&events)?;
     stop.check()?;
-    let (applied, prepared) = application.commit()?;
+    let (applied, prepared) = application.commit(None)?;
     Ok((applied, refused, prepared))
 }
 
@@ -244,9 +243,9 @@ fn tell(
     let place = places(sources, inputs);
     let place = |of: &Place| {
         let kind = if of.kind == Kind::Delete { "delete" } else { "upsert" };
-        match of.origin.batch == batch as u64 {
-            true => format!("the {kind} at {}", place(of.position)),
-            false => format!("the {kind} of batch {}", of.origin.batch),
+        match &of.earlier {
+            None => format!("the {kind} at {}", place(of.position)),
+            Some((flow, batch)) => format!("the {kind} of `{flow}`, batch {batch}"),
         }
     };
     if applied.counts.ties > 0 {

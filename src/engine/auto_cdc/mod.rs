@@ -13,7 +13,8 @@
 //! - `side`: the side table
 //! - `target`: a target and its side table, opened for an update
 //! - `stored`, `apply`: events into both
-//! - `batch`: a micro-batch of a feed
+//! - `batch`: a micro-batch of a feed; `snapshot`: whole states of a source
+//! - `upkeep`: runs merged, the target's files rewritten
 //!
 //! What events mean is `pipeline::timeline`.
 
@@ -26,6 +27,8 @@ pub(crate) mod position;
 mod refused;
 pub(crate) mod rows;
 pub mod side;
+pub(crate) mod snapshot;
 pub(crate) mod spec;
 pub(crate) mod stored;
 pub(crate) mod target;
+mod upkeep;

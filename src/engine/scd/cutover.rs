@@ -47,6 +47,7 @@ struct Target {
 }
 
 /// A key at its cutover, as bytes.
+#[derive(Clone)]
 struct Entry {
     key: Vec<u8>,
     last_seeded: Option<Vec<u8>>,
@@ -54,11 +55,17 @@ struct Entry {
     first_change: Option<FirstChange>,
 }
 
+impl Entry {
+    fn verdict(&self) -> Option<Verdict> {
+        Verdict::of(self.last_seeded.as_deref(), self.first_live.as_deref())
+    }
+}
+
 impl Engine {
     /// Compares the last seeded and the first live sequence of every key of a target.
     ///
     /// # Errors
-    /// `unknown-dataset`, `not-auto-cdc`; `no-feeds` if all its flows read snapshots; [`Error::Invalid`] if a flow that
+    /// `unknown-dataset`, `not-auto-cdc`; `bad-key`, `bad-value`, `unknown-key`; `no-feeds` if all its flows read snapshots; [`Error::Invalid`] if a flow that
     /// hasn't run has errors; `update-interrupted`, `table-busy`.
     pub async fn cutover_check(&self, target: &str, request: &CutoverRequest) -> Result<CutoverCheck> {
         let state = self.state_for_reading()?;
@@ -313,35 +320,54 @@ impl Ends {
 struct Tally<'t> {
     target: &'t Target,
     request: &'t CutoverRequest,
+    key: Option<Vec<u8>>,
     search: Option<String>,
     after: Option<Vec<u8>>,
     counts: [(u64, Vec<Entry>); Verdict::ALL.len()],
+    /// Keys that may be on the page; their texts decide.
+    candidates: Vec<Entry>,
     /// The last key of the page.
     last: Vec<u8>,
 }
 
+/// So many keys are made texts at once.
+const KEYS_AT_ONCE: usize = 1024;
+
 impl<'t> Tally<'t> {
     fn new(target: &'t Target, request: &'t CutoverRequest) -> Result<Tally<'t>> {
+        let key = match request.key.is_empty() {
+            true => None,
+            false => Some(value::parse_key(&target.codecs.keys, &target.key_names, &request.key)?),
+        };
         Ok(Tally {
             target,
             request,
+            key,
             search: request.search.as_deref().map(str::to_lowercase),
             after: request.after.as_deref().map(after).transpose()?,
             counts: Default::default(),
+            candidates: Vec::new(),
             last: Vec::new(),
         })
     }
 
     fn add(&mut self, entry: Entry, check: &mut CutoverCheck) -> Result<()> {
-        let Some(verdict) = Verdict::of(entry.last_seeded.as_deref(), entry.first_live.as_deref()) else {
-            // A snapshot's alone.
-            return Ok(());
-        };
+        // Without a verdict it is a snapshot's alone.
+        let Some(verdict) = entry.verdict() else { return Ok(()) };
         check.key_count += 1;
         if let (Some(counts), Some(change)) = (&mut check.first_changes, entry.first_change) {
             counts.add(change);
         }
-        self.page(&entry, verdict, check)?;
+        let is_wanted = self.request.verdict.is_none_or(|wanted| wanted == verdict)
+            && self.key.as_ref().is_none_or(|key| *key == entry.key)
+            && self.after.as_ref().is_none_or(|after| entry.key >= *after);
+        let is_full = self.request.limit == 0 || check.next.is_some();
+        if is_wanted && !is_full {
+            self.candidates.push(entry.clone());
+            if self.candidates.len() == KEYS_AT_ONCE {
+                self.page(check)?;
+            }
+        }
         let (count, examples) = &mut self.counts[verdict as usize];
         *count += 1;
         if examples.len() < EXAMPLES {
@@ -350,49 +376,65 @@ impl<'t> Tally<'t> {
         Ok(())
     }
 
-    /// Puts the key on the page if it belongs there.
-    fn page(&mut self, entry: &Entry, verdict: Verdict, check: &mut CutoverCheck) -> Result<()> {
-        let is_behind = self.after.as_ref().is_none_or(|after| entry.key >= *after);
-        let is_wanted = self.request.verdict.is_none_or(|wanted| wanted == verdict);
-        if !is_behind || !is_wanted || self.request.limit == 0 || check.next.is_some() {
-            return Ok(());
+    /// Puts candidates on the page, as long as there is room.
+    fn page(&mut self, check: &mut CutoverCheck) -> Result<()> {
+        let candidates = std::mem::take(&mut self.candidates);
+        let keys = self.told(&candidates)?;
+        for (entry, told) in candidates.into_iter().zip(keys) {
+            let is_wanted =
+                self.search.as_deref().is_none_or(|search| key_words(&told.key).to_lowercase().contains(search));
+            if !is_wanted {
+                continue;
+            }
+            if check.keys.len() == self.request.limit {
+                check.next = Some(cursor(&self.last));
+                return Ok(());
+            }
+            check.keys.push(told);
+            self.last = entry.key;
         }
-        let told = self.told(entry, verdict)?;
-        if self.search.as_deref().is_some_and(|search| !key_words(&told.key).to_lowercase().contains(search)) {
-            return Ok(());
-        }
-        if check.keys.len() == self.request.limit {
-            check.next = Some(cursor(&self.last));
-            return Ok(());
-        }
-        check.keys.push(told);
-        self.last.clone_from(&entry.key);
         Ok(())
     }
 
-    fn told(&self, entry: &Entry, verdict: Verdict) -> Result<KeyCutover> {
+    fn told(&self, entries: &[Entry]) -> Result<Vec<KeyCutover>> {
         let codecs = &self.target.codecs;
+        let keys = entries.iter().map(|entry| entry.key.as_slice());
+        let keys = match entries.is_empty() {
+            true => Vec::new(),
+            false => value::key_parts(&codecs.keys, &self.target.key_names, keys)?,
+        };
         let sequence = |bytes: &Option<Vec<u8>>| {
             bytes.as_deref().map(|bytes| value::sequence(&codecs.sequence, bytes)).transpose()
         };
-        Ok(KeyCutover {
-            key: value::key_parts(&codecs.keys, &self.target.key_names, [entry.key.as_slice()])?.remove(0),
-            verdict,
-            last_seeded: sequence(&entry.last_seeded)?,
-            first_live: sequence(&entry.first_live)?,
-            first_change: entry.first_change,
+        let told = entries.iter().zip(keys).filter_map(|(entry, key)| Some((entry, key, entry.verdict()?)));
+        told.map(|(entry, key, verdict)| {
+            Ok(KeyCutover {
+                key,
+                verdict,
+                last_seeded: sequence(&entry.last_seeded)?,
+                first_live: sequence(&entry.first_live)?,
+                first_change: entry.first_change,
+            })
         })
+        .collect()
     }
 
-    fn finish(self, check: &mut CutoverCheck) -> Result<()> {
-        check.verdicts = Verdict::ALL
-            .into_iter()
-            .zip(&self.counts)
-            .map(|(verdict, (keys, examples))| {
-                let examples = examples.iter().map(|entry| self.told(entry, verdict)).collect::<Result<_>>()?;
-                Ok(VerdictCount { verdict, keys: *keys, examples })
-            })
-            .collect::<Result<_>>()?;
+    fn finish(mut self, check: &mut CutoverCheck) -> Result<()> {
+        self.page(check)?;
+        if let Some(key) = self.key.as_deref().filter(|_| check.keys.is_empty() && self.request.after.is_none()) {
+            let names = &self.target.key_names;
+            let key = value::key_parts(&self.target.codecs.keys, names, [key])?.remove(0);
+            let label = &self.target.label;
+            return Err(Error::user(
+                "unknown-key",
+                format!("neither seed nor live feed of `{label}` has an event of key {}", key_words(&key)),
+                "leave --key out to see all keys".to_string(),
+            ));
+        }
+        let of_verdict = |(verdict, (keys, examples)): (Verdict, &(u64, Vec<Entry>))| {
+            Ok(VerdictCount { verdict, keys: *keys, examples: self.told(examples)? })
+        };
+        check.verdicts = Verdict::ALL.into_iter().zip(&self.counts).map(of_verdict).collect::<Result<_>>()?;
         Ok(())
     }
 }

@@ -164,9 +164,11 @@ async fn a_vacuum_leaves_the_vectors_that_are_needed() {
     let prepared = table.prepare(delete(&path, [3])).expect("prepared");
     table.checkpoint_log().await.expect("checkpoint");
     assert_eq!(vectors(), 4);
+    std::thread::sleep(Duration::from_millis(5));
+    maintenance::clean_log(dir.path(), Duration::ZERO).expect("cleaned");
     let mut table = Table::open(dir.path()).expect("opens from the checkpoint").expect("there");
     assert_eq!(table_ids(&table).await.len(), 7);
-    std::thread::sleep(Duration::from_millis(5));
+    assert_eq!(theirs(&table).await.len(), 7);
     assert_eq!(table.vacuum(Duration::from_secs(3600)).expect("vacuum").files, 0);
     assert_eq!(table.vacuum(Duration::ZERO).expect("vacuum").files, 2, "not the one in force, nor the prepared one");
     assert_eq!(vectors(), 2);
@@ -407,8 +409,9 @@ async fn live_through(steps: Vec<Step>, partition_by: &[&str], dir: &Path) {
                 deletes.entry(path).or_default().insert(row);
             }
         }
-        let mut writer =
-            table.writer(WriterOptions { locate_rows: true, sync: false, ..WriterOptions::default() }).expect("writer");
+        let mut writer = table
+            .writer(WriterOptions { locate_rows: true, sync: SyncAt::Never, ..WriterOptions::default() })
+            .expect("writer");
         let names: arrow::array::StringArray =
             (next_id..next_id + i64::from(count)).map(|id| Some(format!("{}", id % 3))).collect();
         let new = rows(next_id..next_id + i64::from(count));
@@ -467,4 +470,83 @@ proptest! {
         let partition_by: &[&str] = if is_partitioned { &["name"] } else { &[] };
         runtime.block_on(live_through(steps, partition_by, dir.path()));
     }
+}
+
+async fn scan(table: &Table, version: Option<i64>) -> Duration {
+    let started = std::time::Instant::now();
+    let provider = table.provider(version).await.expect("provider");
+    query(provider, "SELECT sum(id), max(name), sum(length(name)) FROM t").await;
+    started.elapsed()
+}
+
+/// Not a test of what is right but of what it costs; the figures are printed. `FLOWBENCH_TEST_ROWS` makes the table
+/// larger: with the release profile, 10 million rows.
+#[tokio::test]
+async fn deleting_rows_costs_what_is_deleted() {
+    let total: u64 = std::env::var("FLOWBENCH_TEST_ROWS").ok().and_then(|rows| rows.parse().ok()).unwrap_or(40_000);
+    let (files, batches) = (40, 30);
+    let per_batch = (total / 1000).min(1000);
+    let dir = TempDir::new().expect("folder");
+    let mut table = create(dir.path(), id_name(), &[]);
+    for at in 0..files {
+        let per_file = (total / files) as i64;
+        add_rows(&mut table, at as i64 * per_file..(at as i64 + 1) * per_file).await;
+    }
+    let paths = paths(&table);
+    // Rows are taken in a scattered order, each once.
+    let mut picks = (0..total).map(|pick| pick.wrapping_mul(7_368_787) % total);
+    let mut took: [Vec<Duration>; 3] = Default::default();
+    for batch in 0..batches {
+        let mut deletes = RowDeletes::new();
+        for pick in picks.by_ref().take(per_batch as usize) {
+            deletes.entry(paths[(pick % files) as usize].clone()).or_default().insert(pick / files);
+        }
+        let started = std::time::Instant::now();
+        let options = WriterOptions { sync: SyncAt::Prepare, ..WriterOptions::default() };
+        let mut writer = table.writer(options).expect("writer");
+        writer.write(&rows(0..per_batch as i64)).expect("written");
+        let adds = writer.finish().expect("finished");
+        took[0].push(started.elapsed());
+        let txns = vec![("cdc".to_owned(), batch)];
+        let started = std::time::Instant::now();
+        let prepared = table.prepare(Commit { adds, deletes, txns, ..Commit::default() }).expect("prepared");
+        took[1].push(started.elapsed());
+        let started = std::time::Instant::now();
+        table.commit_prepared(&prepared).await.expect("committed");
+        took[2].push(started.elapsed());
+    }
+    for (what, took) in ["write", "prepare", "commit"].iter().zip(&mut took) {
+        took.sort();
+        println!("{what}: p50 {:?}, max {:?}", took[took.len() / 2], took[took.len() - 1]);
+    }
+    assert_eq!(table.row_count(), Some(total));
+    let started = std::time::Instant::now();
+    let state = checkpoint::write(dir.path(), &table.state);
+    println!("checkpoint: {:?}", started.elapsed());
+    state.expect("written");
+    let started = std::time::Instant::now();
+    let again = Table::open(dir.path()).expect("opens").expect("there");
+    println!("open: {:?}", started.elapsed());
+
+    // One row in ten is deleted now.
+    let mut deletes = RowDeletes::new();
+    for pick in picks.take((total / 10 - batches as u64 * per_batch) as usize) {
+        deletes.entry(paths[(pick % files) as usize].clone()).or_default().insert(pick / files);
+    }
+    table.commit(Commit { deletes, ..Commit::default() }).await.expect("committed");
+    for round in 0..3 {
+        let (few, many) = (scan(&again, None).await, scan(&table, None).await);
+        println!(
+            "scan {round}: no row {:?}, few rows {few:?}, one in ten deleted {many:?}",
+            scan(&table, Some(files as i64)).await
+        );
+    }
+    let files =
+        table.files_at(table.version()).expect("files").into_iter().filter(|file| file.deletion_vector.is_some());
+    let some =
+        files.map(|file| FileRows { rows: (0..25).map(|row| row * 997 % file.rows.expect("known")).collect(), file });
+    let some: Vec<FileRows> = some.collect();
+    let started = std::time::Instant::now();
+    query(table.rows_provider(some).expect("provider"), "SELECT * FROM t").await;
+    println!("25 rows of each of 40 files: {:?}", started.elapsed());
 }

@@ -19,7 +19,6 @@ use roaring::RoaringTreemap;
 use serde::{Deserialize, Serialize};
 
 use super::action::decode_path;
-use super::log;
 use crate::error::{Error, Result};
 
 /// Rows of one data file by their position in it, from 0, deleted ones counted.
@@ -185,8 +184,8 @@ fn file_name(uuid: uuid::Uuid) -> String {
     format!("deletion_vector_{uuid}.bin")
 }
 
-/// Writes vectors into one new file in the table's folder, on disk when this returns. The vectors come back in the
-/// same order, with the name of the file.
+/// Writes vectors into one new file in the table's folder, which the caller makes durable. They come back in the same
+/// order, with the name of the file.
 pub fn write(table_dir: &Path, vectors: &[&RowSet]) -> Result<(String, Vec<DeletionVector>)> {
     let uuid = uuid::Uuid::new_v4();
     let mut bytes = vec![FILE_VERSION];
@@ -211,13 +210,8 @@ pub fn write(table_dir: &Path, vectors: &[&RowSet]) -> Result<(String, Vec<Delet
     }
     let name = file_name(uuid);
     let path = table_dir.join(&name);
-    let write = || -> std::io::Result<()> {
-        let mut file = File::create_new(&path)?;
-        file.write_all(&bytes)?;
-        file.sync_all()
-    };
+    let write = || File::create_new(&path)?.write_all(&bytes);
     write().map_err(|error| Error::io("write", &path, error))?;
-    log::sync_folder(table_dir)?;
     Ok((name, written))
 }
 
@@ -253,6 +247,34 @@ mod tests {
         assert!(is_vector_file(&name) && dir.path().join(&name).exists());
         for (vector, rows) in vectors.iter().zip([few, many, far]) {
             assert_eq!(vector.read(dir.path()).expect("read"), rows);
+        }
+    }
+
+    #[test]
+    fn vectors_of_delta_kernel_are_read() {
+        use buoyant_kernel::actions::deletion_vector_writer::{KernelDeletionVector, StreamingDeletionVectorWriter};
+        let dir = tempfile::TempDir::new().expect("folder");
+        let sets = [RowSet::from_iter([5]), (10..200_000).collect(), RowSet::from_iter([1, 1 << 33])];
+        let mut bytes = Vec::new();
+        let mut writer = StreamingDeletionVectorWriter::new(&mut bytes);
+        let written = sets.iter().map(|rows| {
+            let mut vector = KernelDeletionVector::new();
+            vector.add_deleted_row_indexes(rows.iter());
+            writer.write_deletion_vector(vector).expect("written")
+        });
+        let written: Vec<_> = written.collect();
+        writer.finalize().expect("written");
+        let uuid = uuid::Uuid::new_v4();
+        std::fs::write(dir.path().join(file_name(uuid)), bytes).expect("written");
+        for (rows, theirs) in sets.iter().zip(written) {
+            let vector = DeletionVector {
+                storage_type: "u".into(),
+                path_or_inline_dv: z85::encode(uuid.as_bytes()),
+                offset: Some(theirs.offset),
+                size_in_bytes: theirs.size_in_bytes,
+                cardinality: theirs.cardinality,
+            };
+            assert_eq!(vector.read(dir.path()).expect("read"), *rows);
         }
     }
 

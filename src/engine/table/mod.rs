@@ -1,8 +1,8 @@
 //! Delta tables on local disk: what a pipeline's datasets are stored in.
 //!
 //! The log is read and written by our own small code, because a micro-batch has 25 ms and a commit must cost
-//! what it changes, not what the table holds; delta-rs writes the checkpoints and reads what only it can read
-//! (column mapping of other programs).
+//! what it changes, not what the table holds; delta-rs reads and checkpoints what only it knows (column mapping and
+//! rarer features of other programs).
 //!
 //! ```text
 //! batches ─▶ DataWriter ─▶ DataFile ─▶ Table::prepare ─▶ commit_prepared ─▶ log entry ─▶ State ─▶ provider | changes
@@ -15,7 +15,7 @@
 //! * `prepare` – a commit up to its log entry; `commit` – putting files into the table and taking rows out,
 //!   overwrites; `promote` – a whole new generation
 //! * `provider` – reading with DataFusion; `changes` – what each version did to files and rows, for streams
-//! * `maintenance` – checkpoints of the log, vacuum; `compaction` – fewer files, without deleted rows;
+//! * `checkpoint` – the log's short cuts; `maintenance` – when to write one, vacuum; `compaction` – fewer files, without deleted rows;
 //!   `queue` – one writer a table
 //!
 //! Reading and writing the log blocks for a few milliseconds, which the engine's threads can take; what runs
@@ -42,6 +42,7 @@ mod commit;
 mod promote;
 mod provider;
 mod changes;
+mod checkpoint;
 mod maintenance;
 mod compaction;
 mod queue;
@@ -61,7 +62,7 @@ pub use maintenance::Vacuumed;
 pub use prepare::PreparedCommit;
 pub use queue::{SharedTable, Tables};
 pub use schema::{canonical, check_growth};
-pub use writer::{DataFile, DataWriter, Located, RowRun, WriterOptions};
+pub use writer::{DataFile, DataWriter, Located, RowRun, SyncAt, WriterOptions};
 
 use action::{Action, Add, Format, Metadata};
 use deletion_vector::Vectors;
@@ -93,8 +94,6 @@ pub struct Table {
     vectors: Vectors,
     /// Which file the current version's commit is, to notice a table that was dropped and created anew.
     commit_file: Option<log::FileIdentity>,
-    /// Whether commits wait until they would survive a power failure.
-    sync: bool,
 }
 
 impl Table {
@@ -146,13 +145,7 @@ impl Table {
             .clone()
             .unwrap_or_else(|| dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default());
         let commit_file = log::identity(&dir, state.version);
-        Table { dir, name, state, vectors: Vectors::default(), commit_file, sync: false }
-    }
-
-    /// Chooses whether commits wait until they would survive a power failure, which costs 10 to 20 ms each (off by
-    /// default); a killed process loses nothing either way. `WriterOptions::sync` does the same for data files.
-    pub fn set_sync(&mut self, sync: bool) {
-        self.sync = sync;
+        Table { dir, name, state, vectors: Vectors::default(), commit_file }
     }
 
     /// Moves on to the newest version, which costs one look at the disk if there is nothing new.

@@ -8,6 +8,8 @@ use crate::auto_cdc::ScdType;
 /// What is asked.
 #[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct CutoverRequest {
+    /// Only this key: its value, or `column=value` of each of its columns. Empty: all keys.
+    pub key: Vec<String>,
     /// Only keys of this text part (`id=7`), in any case; the counts are of all keys all the same.
     pub search: Option<String>,
     /// Only keys of this verdict.
