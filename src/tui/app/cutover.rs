@@ -100,7 +100,7 @@ impl Cutover {
             return None;
         };
         let search = Some(self.search.clone()).filter(|search| !search.is_empty());
-        let request = CutoverRequest { search, verdict, after, limit };
+        let request = CutoverRequest { key: Vec::new(), search, verdict, after, limit };
         self.page.want(ScdQuestion::Cutover { table: table.to_string(), request }, stamp, now_us)
     }
 

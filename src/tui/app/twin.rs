@@ -72,7 +72,16 @@ pub fn question(question: &ScdQuestion) -> String {
             format!("flowbench scd diff {}{} {from} {to}", word(table), key(of))
         }
         ScdQuestion::Check { table } => format!("flowbench scd check {}", word(table)),
-        ScdQuestion::Cutover { table, .. } => format!("flowbench cutover check {}", word(table)),
+        ScdQuestion::Cutover { table, request } => {
+            let mut line = format!("flowbench cutover check {}", word(table));
+            if let Some(search) = &request.search {
+                line.push_str(&format!(" --search {}", word(search)));
+            }
+            if let Some(verdict) = request.verdict {
+                line.push_str(&format!(" --verdict {}", verdict.words().replace(' ', "-")));
+            }
+            line
+        }
     }
 }
 
