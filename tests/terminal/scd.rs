@@ -19,7 +19,7 @@ fn the_history_of_a_key_and_the_cutover_of_its_table_are_looked_at() {
         terminal.wait_for("customer_id=c11 · ");
         terminal.wait_for("first live 2025-03-01");
         terminal.wait_for("made by");
-        terminal.wait_for("customers_history_seed, batch");
+        terminal.wait_for("update 1");
         terminal.keys("g e");
         terminal.wait_for("the live feed takes over");
         // The table as it was at a time.
@@ -38,7 +38,9 @@ fn the_history_of_a_key_and_the_cutover_of_its_table_are_looked_at() {
         terminal.wait_for("c12");
         terminal.keys("Enter");
         terminal.wait_for("customer_id=c12 · ");
-        terminal.keys("Esc Esc Esc");
+        terminal.keys("Esc");
+        terminal.wait_for("Per-key check");
+        terminal.keys("Esc");
         terminal.wait_for("Issues");
         terminal.keys("q");
         assert_eq!(terminal.restored(), 0);
@@ -53,7 +55,7 @@ fn an_open_history_shows_what_an_update_brings() {
     wait_valid(&terminal);
     terminal.keys("4");
     // Neither the seed nor the live flow has run: their sources are compared.
-    terminal.wait_for("not run: its source");
+    terminal.wait_for("not run yet");
     terminal.wait_for("1 stale, 1 tie");
     terminal.keys("i");
     terminal.wait_for("nothing is stored");

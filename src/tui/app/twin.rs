@@ -46,7 +46,14 @@ pub fn update(request: &UpdateRequest) -> String {
 
 /// `flowbench scd …` or `flowbench cutover …` for a question.
 pub fn question(question: &ScdQuestion) -> String {
+    // The value alone names a key of one column, unless it could be read as something else.
     let key = |key: &[KeyPart]| {
+        if let [only] = key
+            && !only.value.starts_with('-')
+            && !only.value.contains('=')
+        {
+            return format!(" --key {}", word(&only.value));
+        }
         let parts = key.iter().map(|part| format!(" --key {}", word(&format!("{}={}", part.column, part.value))));
         parts.collect::<String>()
     };

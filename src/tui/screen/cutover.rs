@@ -8,6 +8,7 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::explorer::put;
+use super::words::{key_columns, key_values};
 use super::{cursor_row, key_events, overflow, pane_frame, versions};
 use crate::app::cutover::holds_words;
 use crate::app::list::List;
@@ -69,8 +70,8 @@ fn summary_lines(app: &App) -> Vec<(Role, String)> {
         for flow in flows {
             let (role, evidence) = match flow.evidence {
                 Evidence::Applied => (Role::Text, "applied"),
-                Evidence::Source => (Role::Muted, "not run: its source"),
-                Evidence::Nothing => (Role::Muted, "not run, nothing to read"),
+                Evidence::Source => (Role::Muted, "not run yet"),
+                Evidence::Nothing => (Role::Muted, "nothing to read"),
             };
             lines.push((role, format!("{side}  {}  {evidence}", flow.name)));
         }
@@ -137,9 +138,9 @@ fn verdicts(app: &mut App, area: Rect, buffer: &mut Buffer) {
     let inner = pane_frame(app, Pane::Verdicts, area, &title, "Enter keys of this row", buffer);
     let Some(check) = check.filter(|_| inner.height > 1) else { return };
     let wide = usize::from(inner.width);
-    let examples = check.verdicts.iter().filter_map(|counted| counted.examples.first()).map(|key| key_words(&key.key));
+    let examples = check.verdicts.iter().filter_map(|counted| counted.examples.first()).map(|key| key_values(&key.key));
     let examples = examples.map(|words| width(&words)).max().unwrap_or(0).clamp(7, EXAMPLE_MAX);
-    let head = format!("   {:<12} {:>11} {:>7}  {:<examples$}  meaning", "verdict", "keys", "share", "example");
+    let head = format!("   {:<12} {:>9} {:>7}  {:<examples$}  meaning", "verdict", "keys", "share", "example");
     buffer.set_string(inner.x, inner.y, fit(&head, wide), theme.style(Role::Title));
     let mut list = app.cutover.verdicts;
     let height = usize::from(inner.height) - 1;
@@ -149,7 +150,7 @@ fn verdicts(app: &mut App, area: Rect, buffer: &mut Buffer) {
         let row = Rect { y: inner.y + 1 + (at - list.offset) as u16, height: 1, ..inner };
         let line = match at.checked_sub(1).and_then(|at| Verdict::ALL.get(at)) {
             Some(verdict) => verdict_line(theme, &check, *verdict, examples),
-            None => Line::from(format!("   {:<12} {:>11}", "all", count(check.key_count))),
+            None => Line::from(format!("   {:<12} {:>9}", "all", count(check.key_count))),
         };
         buffer.set_line(row.x, row.y, &line, row.width);
         cursor_row(app, buffer, row, at == list.cursor, has_keys);
@@ -167,11 +168,11 @@ fn verdict_line(theme: Theme, check: &CutoverCheck, verdict: Verdict, examples: 
     };
     let counted = check.verdicts.iter().find(|count| count.verdict == verdict);
     let example =
-        counted.and_then(|counted| counted.examples.first()).map(|key| key_words(&key.key)).unwrap_or_default();
+        counted.and_then(|counted| counted.examples.first()).map(|key| key_values(&key.key)).unwrap_or_default();
     let example = fit_middle(&example, examples).into_owned();
     let pad = " ".repeat(examples - width(&example));
     Line::from(vec![
-        Span::styled(format!(" {mark} {:<12} {:>11} {share:>7}  ", verdict.words(), count(keys)), theme.style(role)),
+        Span::styled(format!(" {mark} {:<12} {:>9} {share:>7}  ", verdict.words(), count(keys)), theme.style(role)),
         Span::raw(format!("{example}{pad}  ")),
         Span::styled(verdict.meaning(), theme.style(Role::Muted)),
     ])
@@ -189,7 +190,8 @@ fn keys(app: &mut App, area: Rect, buffer: &mut Buffer) {
         true => format!("more than {} keys", count(n)),
         false => counted(n, "key", "keys"),
     };
-    let title = format!("Keys · {what}{search}");
+    let columns = app.cutover.key().map(|key| format!(" · {}", key_columns(key))).unwrap_or_default();
+    let title = format!("Keys · {what}{columns}{search}");
     let inner = pane_frame(app, Pane::VerdictKeys, area, &title, &foot, buffer);
     let height = usize::from(inner.height);
     if app.cutover.keys.rows.is_empty() && height > 0 {
@@ -206,12 +208,13 @@ fn keys(app: &mut App, area: Rect, buffer: &mut Buffer) {
     list.settle(app.cutover.keys.rows.len(), height);
     app.cutover.keys.list = list;
     let rows: Vec<KeyCutover> = app.cutover.keys.rows.iter().skip(list.offset).take(height).cloned().collect();
-    let names = rows.iter().map(|row| width(&key_words(&row.key))).max().unwrap_or(0).min(usize::from(inner.width) / 3);
+    let names =
+        rows.iter().map(|row| width(&key_values(&row.key))).max().unwrap_or(0).min(usize::from(inner.width) / 3);
     let has_keys = app.pane == Pane::VerdictKeys;
     for (n, row) in rows.iter().enumerate() {
         let area = Rect { y: inner.y + n as u16, height: 1, ..inner };
         let (mark, role) = verdict_mark(theme, row.verdict);
-        let name = fit_middle(&key_words(&row.key), names).into_owned();
+        let name = fit_middle(&key_values(&row.key), names).into_owned();
         let pad = " ".repeat(names - width(&name));
         let change = match row.first_change {
             Some(FirstChange::Wrong) => vec![Span::styled(" wrong ".to_string(), theme.style(Role::Error))],

@@ -12,7 +12,7 @@ use crate::app::asked::Asked;
 use crate::app::scd::{CheckLine, Detail};
 use crate::app::{App, Pane, Target};
 use crate::theme::Role;
-use crate::widget::text::{fit, width};
+use crate::widget::text::{fit, fit_middle, width};
 
 /// What the pane is called.
 pub fn title(app: &App) -> String {
@@ -277,6 +277,7 @@ fn end_row(app: &mut App, row: Rect, at: usize, buffer: &mut Buffer) {
 }
 
 fn padded(text: &str, cells: usize) -> String {
-    let text = fit(text, cells).into_owned();
+    // Places and names differ at their ends.
+    let text = fit_middle(text, cells).into_owned();
     format!("{text}{}", " ".repeat(cells - width(&text)))
 }

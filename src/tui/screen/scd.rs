@@ -8,6 +8,7 @@ use ratatui::text::Span;
 
 use super::explorer::put;
 use super::rows::Table;
+use super::words::{key_columns, key_values};
 use super::{cursor_row, detail, overflow, pane_frame, versions};
 use crate::app::{App, Pane, Target};
 use crate::theme::Role;
@@ -108,7 +109,9 @@ fn keys(app: &mut App, area: Rect, buffer: &mut Buffer) {
         }
         return;
     }
-    let head = vec![Span::styled(" key", theme.style(Role::Title))];
+    let columns = app.scd.keys.rows.first().map(|row| key_columns(&row.key)).unwrap_or_default();
+    let columns = fit(&columns, usize::from(inner.width).saturating_sub(12)).into_owned();
+    let head = vec![Span::styled(format!(" {columns}"), theme.style(Role::Title))];
     put(buffer, Rect { height: 1, ..inner }, head, vec![Span::styled("flags ver ", theme.style(Role::Title))]);
     let inner = Rect { y: inner.y + 1, height: inner.height - 1, ..inner };
     let height = usize::from(inner.height);
@@ -128,7 +131,7 @@ fn keys(app: &mut App, area: Rect, buffer: &mut Buffer) {
             Span::styled(format!(" {:>3} ", row.versions), theme.style(Role::Muted)),
         ];
         let taken: usize = right.iter().map(|span| width(&span.content)).sum();
-        let words = key_words(&row.key);
+        let words = key_values(&row.key);
         let name = fit_middle(&words, usize::from(inner.width).saturating_sub(taken + 2)).into_owned();
         put(buffer, area, vec![Span::raw(format!(" {name}"))], right);
         let is_looked_at = app.scd.key.as_ref() == Some(&row.key);

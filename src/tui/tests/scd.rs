@@ -551,7 +551,7 @@ fn the_command_line_twin_of_a_key_is_told() {
     let mut scene = begin(120, 36);
     scene.do_keys("i");
     let message = scene.app.message.clone().unwrap();
-    assert_eq!(message.twin.as_deref(), Some("flowbench scd history customers --key id=7"));
+    assert_eq!(message.twin.as_deref(), Some("flowbench scd history customers --key 7"));
     let range = DiffRange::Times { from: "2021-01-01 00:00:00".to_string(), to: "3".to_string() };
     let question = ScdQuestion::Diff { table: "customers".to_string(), range, limit: 1 };
     assert_eq!(crate::app::twin::question(&question), "flowbench scd diff customers '2021-01-01 00:00:00' 3");
@@ -574,7 +574,7 @@ fn a_click_chooses_a_key_a_version_and_a_verdict() {
     let mut scene = begin(120, 36);
     scene.do_keys("i");
     let screen = scene.screen();
-    let row = screen.lines().position(|line| line.contains(" id=12 ")).unwrap() as u16;
+    let row = screen.lines().position(|line| line.contains("│ 12 ")).unwrap() as u16;
     scene.input(Input::Mouse(crate::key::Mouse { kind: crate::key::MouseKind::Click, column: 4, row }));
     scene.inspect();
     assert_eq!(scene.app.scd.history().map(|history| history.key.clone()), Some(key(12)));
