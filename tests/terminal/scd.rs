@@ -14,7 +14,7 @@ fn the_history_of_a_key_and_the_cutover_of_its_table_are_looked_at() {
         terminal.wait_for("c12");
         terminal.keys("/");
         terminal.type_text("c11");
-        terminal.wait_gone("c12");
+        terminal.wait_for(" 1 key ");
         terminal.keys("Enter Enter");
         terminal.wait_for("customer_id=c11 · ");
         terminal.wait_for("first live 2025-03-01");
@@ -35,7 +35,7 @@ fn the_history_of_a_key_and_the_cutover_of_its_table_are_looked_at() {
         terminal.wait_for("1 stale, 1 tie");
         terminal.keys("j j j j Enter");
         terminal.wait_for("Keys · stale");
-        terminal.wait_for("c12");
+        terminal.wait_for("↺ c12");
         terminal.keys("Enter");
         terminal.wait_for("customer_id=c12 · ");
         terminal.keys("Esc");

@@ -89,6 +89,13 @@ impl Cutover {
         [&mut self.page, &mut self.history].into_iter().for_each(Asked::forget);
     }
 
+    /// Keys of another verdict are not those that are listed: Enter must not open one of these.
+    fn other_verdict(&mut self, before: Option<Verdict>) {
+        if self.verdict() != before {
+            self.keys.clear();
+        }
+    }
+
     fn want_keys(&mut self, table: &str, height: usize, stamp: Stamp, now_us: i64) -> Option<Effect> {
         let verdict = self.verdict();
         let holds = self
@@ -165,8 +172,9 @@ impl App {
         let height = self.height_of(self.pane);
         match self.pane {
             Pane::Verdicts => {
+                let before = self.cutover.verdict();
                 self.cutover.verdicts.go(way, Verdict::ALL.len() + 1, height);
-                self.cutover.keys.list = List::default();
+                self.cutover.other_verdict(before);
             }
             Pane::VerdictKeys => {
                 self.cutover.keys.go(way, height);
@@ -183,8 +191,9 @@ impl App {
     pub(super) fn put_cursor_cutover(&mut self, pane: Pane, row: usize) {
         match pane {
             Pane::Verdicts => {
+                let before = self.cutover.verdict();
                 self.cutover.verdicts.cursor = row;
-                self.cutover.keys.list = List::default();
+                self.cutover.other_verdict(before);
             }
             Pane::VerdictKeys => {
                 self.cutover.keys.list.cursor = row;

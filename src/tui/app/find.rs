@@ -65,10 +65,10 @@ impl App {
         }
     }
 
-    /// The list of keys begins at its first one.
+    /// The list of keys begins at its first one; Enter must not open a key of the list before.
     fn first_key(&mut self) {
         self.scd.keys.list = List::default();
-        self.cutover.keys.list = List::default();
+        self.cutover.keys.clear();
     }
 
     /// What the search finds, best first, with its name.

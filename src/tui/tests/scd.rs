@@ -485,6 +485,17 @@ fn a_view_is_left_the_way_one_came() {
 }
 
 #[test]
+fn a_key_of_another_verdict_is_not_opened_while_its_keys_are_fetched() {
+    let mut scene = begin(120, 36);
+    scene.do_keys("4");
+    scene.press("j j j j Enter Enter");
+    assert_eq!(scene.app.screen, Screen::Cutover);
+    scene.inspect();
+    scene.press("Enter");
+    assert_eq!(scene.app.scd.key, Some(key(12)));
+}
+
+#[test]
 fn an_open_view_asks_again_when_a_batch_is_committed_and_not_before() {
     let mut scene = begin(120, 36);
     scene.do_keys("i Enter");
