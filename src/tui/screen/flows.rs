@@ -61,7 +61,7 @@ fn kind_words(theme: Theme, flow: &Flow) -> String {
         FlowKind::Cdc => "cdc",
         FlowKind::CdcOnce => "seed",
         FlowKind::Snapshot => "snap",
-        FlowKind::SnapshotOnce => "snap 1x",
+        FlowKind::SnapshotOnce => "once",
     };
     match &flow.change {
         Some(change) => format!("{} {word}", theme.scd_badge(change.scd_type())),
