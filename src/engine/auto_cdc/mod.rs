@@ -8,6 +8,7 @@
 //! making exactly that commit. So what a batch changes becomes visible at once, once, or not at all.
 //!
 //! - `position`: where each event stood in its source
+//! - `table_feed`: the change feed of a table as a source
 //! - `columns`, `spec`: keys and values of a flow; what may not change
 //! - `encode`, `rows`, `events`, `refused`: rows as bytes; which of them are no events
 //! - `side`: the side table
@@ -30,5 +31,6 @@ pub mod side;
 pub(crate) mod snapshot;
 pub(crate) mod spec;
 mod stored;
+mod table_feed;
 pub(crate) mod target;
 mod upkeep;
