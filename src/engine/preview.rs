@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 use crate::listings::Listings;
 use crate::micro_batch::query_error;
 use crate::reading::{empty, plan_reading, plan_view};
-use crate::source::change_feed::whole_feed_provider;
+use crate::source::change_feed::{FeedRows, whole_feed};
 use crate::source::external;
 use crate::source::files::{ScanCounters, table_provider};
 use crate::source::flow_sources::flow_sources;
@@ -117,7 +117,15 @@ impl Engine {
             }
             None => self.inactive_or_external(name, options.at_version).await?,
         };
-        let sql = match &options.filter {
+        self.filtered(provider, options.filter.as_deref()).await
+    }
+
+    /// The rows of a table that fulfil a SQL condition.
+    ///
+    /// # Errors
+    /// `filter`.
+    pub(crate) async fn filtered(&self, provider: Arc<dyn TableProvider>, filter: Option<&str>) -> Result<LogicalPlan> {
+        let sql = match filter {
             Some(filter) => format!("SELECT * FROM shown WHERE {filter}"),
             None => "SELECT * FROM shown".to_string(),
         };
@@ -232,13 +240,13 @@ impl Engine {
                     let dataset = graph.dataset(*id);
                     let table = self.stored_table(&dataset.label, &self.table_folder(&dataset.name)).await?;
                     match stream.reads_change_feed {
-                        true => whole_feed_provider(&table, table.version()).await?,
+                        true => FeedRows::provider(&table, whole_feed(&table, table.version())?, &[]).await?,
                         false => table.provider(None).await?,
                     }
                 }
                 Source::External { id, stream } if stream.reads_change_feed => {
                     let table = external::open_delta(&graph.externals[id.0], self.settings(), self.root())?;
-                    whole_feed_provider(&table, table.version()).await?
+                    FeedRows::provider(&table, whole_feed(&table, table.version())?, &[]).await?
                 }
                 Source::External { id, .. } => self.external(id.0, None, &listings).await?,
                 Source::Files(spec) => {
@@ -272,7 +280,7 @@ impl Engine {
         plan.map_err(|diagnostics| Error::Invalid { diagnostics })
     }
 
-    async fn rows(&self, plan: LogicalPlan, limit: Option<usize>) -> Result<Rows> {
+    pub(crate) async fn rows(&self, plan: LogicalPlan, limit: Option<usize>) -> Result<Rows> {
         let schema = plan.schema().as_arrow().clone();
         let columns = result_columns(&schema);
         // One more than asked for tells whether there is more.

@@ -6,7 +6,6 @@
 //! Reading and applying overlap. A portion is as much as may be in memory; the portions of a batch become visible
 //! together.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
@@ -27,12 +26,12 @@ use super::position::carry;
 use super::side::{self, Retention};
 use super::spec::{TargetSpec, drifted};
 use super::table_feed;
-use super::target::{ChangeTarget, SharedTarget};
+use super::target::ChangeTarget;
 use crate::error::{Error, Result};
 use crate::fail_point;
 use crate::flow::FlowRun;
 use crate::flow::batch::{mark, misfit, partitions, plan};
-use crate::flow::inputs::{BatchInputs, OpenSource, batch_inputs};
+use crate::flow::inputs::{OpenSource, batch_inputs};
 use crate::flow::live::scanned;
 use crate::micro_batch::query_error;
 use crate::state::PlannedInput;
@@ -81,7 +80,7 @@ pub(crate) async fn run(
         let flow = run.during();
         let place = places(sources, inputs);
         let task = tokio::task::spawn_blocking(move || {
-            let outcome = apply(&mut *target, &what, &mut rows, &stop, &|refused, keys| match drops {
+            let outcome = apply(&mut target, &what, &mut rows, &stop, &|refused, keys| match drops {
                 true => refused.without_keys().error(&flow, batch, keys, &place),
                 false => refused.error(&flow, batch, keys, &place),
             });

@@ -15,7 +15,7 @@ use arrow::array::{Array, ArrayRef, RecordBatch, StringArray, TimestampMicroseco
 use arrow::compute::cast;
 use pipeline::auto_cdc::{ChangeFlow, ChangeOptions, ScdType, SnapshotFiles, SnapshotInput, SnapshotVersions};
 use pipeline::data_type::DataType;
-use pipeline::event::{ChangeMetrics, FlowMetrics, Level};
+use pipeline::event::{ChangeMetrics, FlowMetrics};
 use pipeline::timeline::Class;
 use tokio::sync::mpsc;
 

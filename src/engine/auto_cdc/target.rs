@@ -14,7 +14,7 @@ use super::spec::TargetSpec;
 use super::upkeep::Merging;
 use crate::error::{Error, Result};
 use crate::flow::FlowRun;
-use crate::table::{CompactionLimits, PreparedCommit, RowDeletes, RowSet, SharedTable};
+use crate::table::{CompactionLimits, PreparedCommit, RowDeletes, RowSet};
 use crate::update::Target;
 
 /// A target that flows take turns to write.

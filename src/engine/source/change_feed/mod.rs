@@ -9,6 +9,8 @@
 
 mod pair;
 mod rows;
+#[cfg(test)]
+mod tests;
 
 use pipeline::read_files::TableStream;
 
@@ -16,7 +18,7 @@ use super::table_stream::{SliceLimit, TableOffset, next_slice, planned_slice};
 use crate::error::{Error, Result};
 use crate::table::{AddedFile, FULL_REFRESH, FileRows, RowChanges, Table};
 
-pub(crate) use rows::{FeedRows, feed_schema, whole_feed_provider};
+pub(crate) use rows::{FeedRows, feed_schema};
 
 /// A part of a feed: one version.
 #[derive(Debug, Clone, PartialEq)]

@@ -17,8 +17,8 @@ use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
 use futures::{Stream, StreamExt, TryStreamExt, stream};
 use pipeline::change_feed::{INSERT, change_feed_fields};
 
+use super::FeedPart;
 use super::pair::paired;
-use super::{FeedPart, whole_feed};
 use crate::auto_cdc::position::{FileRows, in_turn};
 use crate::data_type::{UTC, field_to_arrow};
 use crate::error::Result;
@@ -51,6 +51,15 @@ enum Rows {
 }
 
 impl FeedRows {
+    /// The rows of these parts as one table.
+    pub(crate) async fn provider(
+        table: &Table,
+        parts: Vec<FeedPart>,
+        keys: &[String],
+    ) -> Result<Arc<dyn TableProvider>> {
+        Ok(in_turn(feed_schema(&table.schema()), FeedRows::of(table, parts, keys).await?))
+    }
+
     /// The rows of these parts in order, with the places from which their positions are counted. `keys` are names of
     /// columns, empty if rows aren't known by any.
     pub(crate) async fn of(table: &Table, parts: Vec<FeedPart>, keys: &[String]) -> Result<Vec<FileRows>> {
@@ -88,12 +97,6 @@ impl FeedRows {
         }
         Ok(files)
     }
-}
-
-/// The change feed of a table that is read as a whole: its rows as inserts.
-pub(crate) async fn whole_feed_provider(table: &Table, version: i64) -> Result<Arc<dyn TableProvider>> {
-    let rows = FeedRows::of(table, whole_feed(table, version)?, &[]).await?;
-    Ok(in_turn(feed_schema(&table.schema()), rows))
 }
 
 #[async_trait]
