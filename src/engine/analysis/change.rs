@@ -8,6 +8,7 @@ use pipeline::auto_cdc::{
     ChangeFeed, ChangeFlow, ChangeInput, DELETE_COLUMN, END_AT, SEQUENCE_COLUMN, START_AT, ScdType, SnapshotVersions,
     TRUNCATE_COLUMN, is_internal, reserved_prefix,
 };
+use pipeline::change_feed::COMMIT_VERSION;
 use pipeline::data_type::{DataType, Field};
 use pipeline::diagnostic::{Diagnostic, nearest};
 use pipeline::graph::{Flow, FlowId, Source};
@@ -57,7 +58,8 @@ impl Work<'_> {
                 return None;
             }
         };
-        let found = check(flow, change, fields);
+        let mut found = check(flow, change, fields);
+        found.extend(self.sequence_of_table_feed(flow, change, fields));
         let is_sound = !found.iter().any(Diagnostic::is_error);
         found.into_iter().for_each(|wrong| self.report(wrong));
         let sequence = match &change.input {
@@ -85,6 +87,27 @@ impl Work<'_> {
             given.extend([bound(START_AT, &sequence), bound(END_AT, &sequence)]);
         }
         Some(given)
+    }
+
+    /// The error for a flow over the change feed of a table that orders its events by something else than the table's
+    /// versions.
+    fn sequence_of_table_feed(&self, flow: &Flow, change: &ChangeFlow, fields: &[Field]) -> Option<Diagnostic> {
+        let names: Vec<&str> = fields.iter().map(|field| field.name.as_str()).collect();
+        let feed = change.feed().filter(|_| change.reads_table_feed(&names))?;
+        if feed.sequence_words.iter().any(|word| word.eq_ignore_ascii_case(COMMIT_VERSION)) {
+            return None;
+        }
+        let message =
+            format!("flow `{}` reads the change feed of a table and is not ordered by its versions", flow.name);
+        let diagnostic = Diagnostic::error("change-feed-sequence", feed.sequence_span, message)
+            .condition("AUTOCDC_CHANGELOG_REQUIRES_COMMIT_VERSION_SEQUENCING")
+            .reason("rows change in the order of the table's versions: a delete has the values that its row had before")
+            .help(format!("write `SEQUENCE BY {COMMIT_VERSION}`, or a STRUCT that begins with it"));
+        Some(match self.text_at(feed.sequence_span).starts_with('[') {
+            // A list of TOML is no expression.
+            true => diagnostic,
+            false => diagnostic.edit(feed.sequence_span, COMMIT_VERSION),
+        })
     }
 
     /// The type of the versions that `WITH VERSION` gives, kept for the flow's columns.

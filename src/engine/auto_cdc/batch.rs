@@ -25,6 +25,7 @@ use super::events::{Events, Refused};
 use super::position::carry;
 use super::side::{self, Retention};
 use super::spec::{TargetSpec, drifted};
+use super::table_feed;
 use super::target::ChangeTarget;
 use crate::error::{Error, Result};
 use crate::fail_point;
@@ -53,7 +54,9 @@ pub(crate) async fn run(
     let started = Instant::now();
     run.live.batch_rows.store(0, Relaxed);
     let batch_inputs = batch_inputs(sources, inputs, Some(batch)).await?;
-    let query = carry(plan(run, &batch_inputs).await?).map_err(|error| query_error(&run.during(), error))?;
+    let query = carry(plan(run, &batch_inputs).await?)
+        .and_then(|query| table_feed::events(query, change))
+        .map_err(|error| query_error(&run.during(), error))?;
     let feed = change.feed().ok_or_else(|| Error::Internal("a snapshot was run as a feed".to_string()))?;
     let to_update = feed.columns_to_update.as_ref().map(|column| column.value.clone());
     let sequence = type_of(&query, SEQUENCE_COLUMN)
