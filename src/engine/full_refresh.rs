@@ -13,6 +13,7 @@ use pipeline::event::{Details, Level};
 use pipeline::graph::{Dataset, DatasetId, FlowId};
 use pipeline::resume::{ResumeFullRefresh, resume_full_refresh};
 
+use crate::auto_cdc::target::forget_side_tables;
 use crate::clock::now_us;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -85,7 +86,7 @@ async fn promote(update: &Update, id: DatasetId, target: &Target) -> Result<()> 
         commit(update, dataset, target, &folder, begun.generation).await?;
     }
     fail_point::hit("promoted", None)?;
-    in_force(&update.engine, &update.state, &key, &target.folder)?;
+    in_force(&update.engine, &update.state, &key, &folder, begun.generation)?;
     update.recorder.report(
         Level::Info,
         About::dataset(&dataset.label),
@@ -118,10 +119,12 @@ async fn promoted(engine: &Engine, dataset: &str, folder: &Path) -> Result<Optio
 }
 
 /// What is left to do when the promoting commit is in the table; may be done twice.
-fn in_force(engine: &Engine, state: &State, dataset: &str, shadow: &Path) -> Result<()> {
-    engine.tables().forget(shadow);
+fn in_force(engine: &Engine, state: &State, dataset: &str, folder: &Path, generation: i64) -> Result<()> {
+    let shadow = shadow_folder(folder, generation);
+    engine.tables().forget(&shadow);
     remove(&shadow.join("_delta_log"))?;
-    state.promote(dataset)
+    state.promote(dataset)?;
+    forget_side_tables(folder, generation)
 }
 
 /// Gives up the generations whose flows did not all succeed; the old rows stay.
@@ -174,11 +177,12 @@ async fn finish(
     let promoted = promoted(engine, &dataset.dataset, &folder).await?;
     let decision = resume_full_refresh(refresh.phase.into(), refresh.generation, promoted);
     match decision {
-        ResumeFullRefresh::FinishPromotion => in_force(engine, state, &dataset.dataset, &shadow)?,
+        ResumeFullRefresh::FinishPromotion => in_force(engine, state, &dataset.dataset, &folder, refresh.generation)?,
         ResumeFullRefresh::Abandon => {
             engine.tables().forget(&shadow);
             // First the folder: while the record is there, a crash in between leaves the rest to the next run.
             remove(&shadow)?;
+            forget_side_tables(&folder, dataset.generation)?;
             state.abandon_full_refresh(&dataset.dataset)?;
         }
     }

@@ -6,7 +6,6 @@
 //! Reading and applying overlap. A portion is as much as may be in memory; the portions of a batch become visible
 //! together.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
@@ -26,12 +25,12 @@ use super::events::{Events, Refused};
 use super::position::carry;
 use super::side::{self, Retention};
 use super::spec::{TargetSpec, drifted};
-use super::target::{ChangeTarget, SharedTarget};
+use super::target::ChangeTarget;
 use crate::error::{Error, Result};
 use crate::fail_point;
 use crate::flow::FlowRun;
 use crate::flow::batch::{mark, misfit, partitions, plan};
-use crate::flow::inputs::{BatchInputs, OpenSource, batch_inputs};
+use crate::flow::inputs::{OpenSource, batch_inputs};
 use crate::flow::live::scanned;
 use crate::micro_batch::query_error;
 use crate::state::PlannedInput;
@@ -59,21 +58,29 @@ pub(crate) async fn run(
     let to_update = feed.columns_to_update.as_ref().map(|column| column.value.clone());
     let sequence = type_of(&query, SEQUENCE_COLUMN)
         .ok_or_else(|| Error::Internal(format!("{}: its sequence has no type", run.during())))?;
-    let columns = columns(run, change, &query, sequence).await?;
+    let columns = columns(run, change, &query, sequence.clone()).await?;
     let more: Vec<&str> = to_update.as_deref().into_iter().collect();
-    let query = columns.project(query, &more).map_err(|error| query_error(&run.during(), error))?;
-    let silence = match to_update {
-        Some(column) => SilenceRule::Unlisted(column),
+    let project = |columns: &FlowColumns| {
+        columns.project(query.clone(), &more).map_err(|error| query_error(&run.during(), error))
+    };
+    let mut rows = read(run, &project(&columns)?, batch_inputs.work_bytes).await?;
+    let silence = match &to_update {
+        Some(column) => SilenceRule::Unlisted(column.clone()),
         None if columns.ignored.is_empty() => SilenceRule::None,
         None => SilenceRule::Nulls,
     };
     let class = if run.flow.kind.is_once() { Class::Once } else { Class::Live };
-    let what = Batch { columns, flow: side_flow(run, class), app_id: run.app_id(), batch, silence };
+    let mut what = Batch { columns, flow: side_flow(run, class), app_id: run.app_id(), batch, silence };
 
     let target = run.update.change_targets.of(run).await?;
-    let mut rows = read(run, &query, batch_inputs.work_bytes).await?;
     let (applied, refused) = {
-        let mut target = target.lock_owned().await;
+        let mut target = ChangeTarget::lock(target).await?;
+        // Another flow may have added columns before it was this one's turn.
+        let columns = self::columns(run, change, &query, sequence).await?;
+        if columns.table.fields != what.columns.table.fields {
+            rows = read(run, &project(&columns)?, batch_inputs.work_bytes).await?;
+            what.columns = columns;
+        }
         let (stop, drops) = (run.update.stop.clone(), change.options.null_keys == Some(NullKeys::Drop));
         let flow = run.during();
         let place = places(sources, inputs);
@@ -84,7 +91,8 @@ pub(crate) async fn run(
             });
             (outcome, target)
         });
-        let (outcome, target) = task.await.map_err(|error| Error::Internal(format!("{}: {error}", run.during())))?;
+        let (outcome, mut target) =
+            task.await.map_err(|error| Error::Internal(format!("{}: {error}", run.during())))?;
         let (applied, refused, prepared) = outcome?;
         fail_point::hit("side-committed", Some(&run.flow.name))?;
         if let Some(prepared) = prepared {
@@ -231,6 +239,18 @@ pub(super) fn places(
     }
 }
 
+/// Says how many rows without a key were left out.
+pub(super) fn tell_dropped(run: &FlowRun<'_>, batch: i64, dropped: u64) {
+    if dropped > 0 {
+        run.update.recorder.notice(
+            run.about().batch(batch),
+            "keyless-events",
+            format!("{dropped} events without a key were dropped"),
+            Some("they are left out because of null_keys = \"drop\"".to_string()),
+        );
+    }
+}
+
 /// Reports what the batch's numbers don't tell.
 fn tell(
     run: &FlowRun<'_>,
@@ -270,14 +290,7 @@ fn tell(
             ),
         );
     }
-    if refused.keyless() > 0 {
-        run.update.recorder.notice(
-            about(),
-            "keyless-events",
-            format!("{} events without a key were dropped", refused.keyless()),
-            Some("they are left out because of null_keys = \"drop\"".to_string()),
-        );
-    }
+    tell_dropped(run, batch, refused.keyless());
     if applied.truncations > 0 {
         run.update.recorder.report(
             Level::Info,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pipeline::graph::DatasetId;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use super::columns::FlowColumns;
 use super::encode::Layout;
@@ -13,7 +13,7 @@ use super::side::{FOLDER, NewSideTable, Retention, SideTable};
 use super::spec::TargetSpec;
 use crate::error::{Error, Result};
 use crate::flow::FlowRun;
-use crate::table::{PreparedCommit, RowDeletes, RowSet, SharedTable};
+use crate::table::{PreparedCommit, RowDeletes, RowSet};
 use crate::update::Target;
 
 /// A target that flows take turns to write.
@@ -33,6 +33,8 @@ pub(crate) struct ChangeTarget {
     /// None: no batch was applied yet.
     side: Option<SideTable>,
     side_folder: PathBuf,
+    /// The version of the side table whose pending commit is in the target's log; None: not known to be.
+    finished: Option<u64>,
     /// Where the table's folder is, seen from the dataset's: empty, or `gen-2/` while a full refresh builds it.
     prefix: String,
 }
@@ -42,18 +44,39 @@ pub(crate) fn side_folder(table_folder: &Path, generation: i64) -> PathBuf {
     table_folder.join(FOLDER).join(format!("gen-{generation}"))
 }
 
+/// Deletes the side tables of a dataset's generations, but for the one that is in force, if it has one.
+pub(crate) fn forget_side_tables(table_folder: &Path, in_force: i64) -> Result<()> {
+    let kept = side_folder(table_folder, in_force);
+    let all = table_folder.join(FOLDER);
+    let Ok(entries) = std::fs::read_dir(&all) else { return Ok(()) };
+    for entry in entries {
+        let path = entry.map_err(|error| Error::io("list", &all, error))?.path();
+        if path != kept {
+            std::fs::remove_dir_all(&path).map_err(|error| Error::io("remove", &path, error))?;
+        }
+    }
+    Ok(())
+}
+
 impl ChangeTargets {
     /// The target of a flow, with the commit that a crash left pending made.
     ///
     /// # Errors
     /// `side-table-missing` if the table has rows and its side table is gone; what reading and committing may say.
     pub async fn of(&self, run: &FlowRun<'_>) -> Result<SharedTarget> {
-        let mut open = self.open.lock().await;
-        if let Some(target) = open.get(&run.flow.target) {
-            return Ok(target.clone());
-        }
-        let target = Arc::new(Mutex::new(ChangeTarget::open(run).await?));
-        open.insert(run.flow.target, target.clone());
+        let target = {
+            let mut open = self.open.lock().await;
+            match open.get(&run.flow.target) {
+                Some(target) => target.clone(),
+                None => {
+                    let target = Arc::new(Mutex::new(ChangeTarget::open(run).await?));
+                    open.insert(run.flow.target, target.clone());
+                    target
+                }
+            }
+        };
+        // A flow that failed behind the side table's commit leaves the target's to who comes next.
+        ChangeTarget::lock(target.clone()).await?;
         Ok(target)
     }
 }
@@ -78,7 +101,8 @@ impl ChangeTarget {
             Err(error) => return Err(error),
         };
         let prefix = target.shadow_generation.map(|generation| format!("gen-{generation}/")).unwrap_or_default();
-        let mut opened = ChangeTarget { label: run.dataset.label.clone(), target, side, side_folder, prefix };
+        let mut opened =
+            ChangeTarget { label: run.dataset.label.clone(), target, side, side_folder, finished: None, prefix };
         match &opened.side {
             Some(_) => opened.finish_pending().await?,
             None => opened.refuse_rows_without_side().await?,
@@ -104,10 +128,21 @@ impl ChangeTarget {
         ))
     }
 
+    /// Waits for the flow's turn to write. The target is as its side table says.
+    pub async fn lock(shared: SharedTarget) -> Result<OwnedMutexGuard<ChangeTarget>> {
+        let mut target = shared.lock_owned().await;
+        target.finish_pending().await?;
+        Ok(target)
+    }
+
     /// Makes the commit that the side table was committed with, if the target's log doesn't have it yet.
-    pub async fn finish_pending(&mut self) -> Result<()> {
+    async fn finish_pending(&mut self) -> Result<()> {
         let Some(side) = &self.side else { return Ok(()) };
         let view = side.view();
+        let version = view.manifest().version();
+        if self.finished == Some(version) {
+            return Ok(());
+        }
         let Some(pending) = &view.manifest().pending else { return Ok(()) };
         let prepared: PreparedCommit = serde_json::from_value(pending.clone()).map_err(|error| {
             Error::user(
@@ -119,6 +154,8 @@ impl ChangeTarget {
         let mut table = self.target.table.lock().await;
         table.refresh()?;
         table.commit_prepared(&prepared).await?;
+        drop(table);
+        self.finished = Some(version);
         Ok(())
     }
 
@@ -129,8 +166,10 @@ impl ChangeTarget {
     }
 
     /// Makes the target's commit that the side table has pending.
-    pub async fn commit(&self, prepared: PreparedCommit) -> Result<()> {
-        self.target.table.lock().await.commit_prepared(&prepared).await.map(drop)
+    pub async fn commit(&mut self, prepared: PreparedCommit) -> Result<()> {
+        self.target.table.lock().await.commit_prepared(&prepared).await?;
+        self.finished = Some(self.side()?.view().manifest().version());
+        Ok(())
     }
 
     /// Makes the side table, if there is none, for what the first flow says of the target.
@@ -166,9 +205,12 @@ impl ChangeTarget {
         self.target.table.lock().await.row_count().unwrap_or(0)
     }
 
-    /// What the target was built with. Error: `side-table-corrupted`.
+    /// What the target was built with; None: no batch was applied yet. Error: `side-table-corrupted`.
     pub fn recorded(&self) -> Result<Option<TargetSpec>> {
-        let Some(side) = &self.side else { return Ok(None) };
+        // A first batch that was refused leaves a side table behind, which promises nothing.
+        let Some(side) = self.side.as_ref().filter(|side| side.view().manifest().version() > 0) else {
+            return Ok(None);
+        };
         let spec = side.view().manifest().spec.clone();
         serde_json::from_value(spec).map(Some).map_err(|error| {
             Error::user(
