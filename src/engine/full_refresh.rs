@@ -13,7 +13,8 @@ use pipeline::event::{Details, Level};
 use pipeline::graph::{Dataset, DatasetId, FlowId};
 use pipeline::resume::{ResumeFullRefresh, resume_full_refresh};
 
-use crate::auto_cdc::target::forget_side_tables;
+use crate::auto_cdc::side;
+use crate::auto_cdc::target::side_folder;
 use crate::clock::now_us;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -86,7 +87,7 @@ async fn promote(update: &Update, id: DatasetId, target: &Target) -> Result<()> 
         commit(update, dataset, target, &folder, begun.generation).await?;
     }
     fail_point::hit("promoted", None)?;
-    in_force(&update.engine, &update.state, &key, &folder, begun.generation)?;
+    in_force(&update.engine, &update.state, &key, &target.folder)?;
     update.recorder.report(
         Level::Info,
         About::dataset(&dataset.label),
@@ -119,12 +120,21 @@ async fn promoted(engine: &Engine, dataset: &str, folder: &Path) -> Result<Optio
 }
 
 /// What is left to do when the promoting commit is in the table; may be done twice.
-fn in_force(engine: &Engine, state: &State, dataset: &str, folder: &Path, generation: i64) -> Result<()> {
-    let shadow = shadow_folder(folder, generation);
-    engine.tables().forget(&shadow);
+fn in_force(engine: &Engine, state: &State, dataset: &str, shadow: &Path) -> Result<()> {
+    engine.tables().forget(shadow);
     remove(&shadow.join("_delta_log"))?;
     state.promote(dataset)?;
-    forget_side_tables(folder, generation)
+    remove_other_side_tables(shadow)
+}
+
+/// Removes the side tables of the generations that are no longer in force.
+fn remove_other_side_tables(shadow: &Path) -> Result<()> {
+    let (Some(folder), Some(kept)) = (shadow.parent(), shadow.file_name()) else { return Ok(()) };
+    let Ok(entries) = std::fs::read_dir(folder.join(side::FOLDER)) else { return Ok(()) };
+    for entry in entries.flatten().filter(|entry| entry.file_name() != kept) {
+        remove(&entry.path())?;
+    }
+    Ok(())
 }
 
 /// Gives up the generations whose flows did not all succeed; the old rows stay.
@@ -177,12 +187,12 @@ async fn finish(
     let promoted = promoted(engine, &dataset.dataset, &folder).await?;
     let decision = resume_full_refresh(refresh.phase.into(), refresh.generation, promoted);
     match decision {
-        ResumeFullRefresh::FinishPromotion => in_force(engine, state, &dataset.dataset, &folder, refresh.generation)?,
+        ResumeFullRefresh::FinishPromotion => in_force(engine, state, &dataset.dataset, &shadow)?,
         ResumeFullRefresh::Abandon => {
             engine.tables().forget(&shadow);
             // First the folder: while the record is there, a crash in between leaves the rest to the next run.
             remove(&shadow)?;
-            forget_side_tables(&folder, dataset.generation)?;
+            remove(&side_folder(&folder, refresh.generation))?;
             state.abandon_full_refresh(&dataset.dataset)?;
         }
     }

@@ -95,9 +95,7 @@ pub(crate) async fn run(
             task.await.map_err(|error| Error::Internal(format!("{}: {error}", run.during())))?;
         let (applied, refused, prepared) = outcome?;
         fail_point::hit("side-committed", Some(&run.flow.name))?;
-        if let Some(prepared) = prepared {
-            target.commit(prepared).await?;
-        }
+        target.commit(prepared).await?;
         (applied, refused)
     };
     fail_point::hit("committed", Some(&run.flow.name))?;

@@ -14,6 +14,7 @@
 //! - `target`: a target and its side table, opened for an update
 //! - `stored`, `apply`: events into both
 //! - `batch`: a micro-batch of a feed; `snapshot`: whole states of a source
+//! - `upkeep`: runs merged, the target's files rewritten
 //!
 //! What events mean is `pipeline::timeline`.
 
@@ -30,3 +31,4 @@ pub(crate) mod snapshot;
 pub(crate) mod spec;
 mod stored;
 pub(crate) mod target;
+mod upkeep;

@@ -315,9 +315,7 @@ pub(crate) async fn apply(
             task.await.map_err(|error| Error::Internal(format!("{}: {error}", run.during())))?;
         let Outcome { applied, absent, refused, prepared } = outcome?;
         fail_point::hit("side-committed", Some(&run.flow.name))?;
-        if let Some(prepared) = prepared {
-            target.commit(prepared).await?;
-        }
+        target.commit(prepared).await?;
         (applied, absent, refused.keyless())
     };
     tell_dropped(run, batch, dropped);
