@@ -262,9 +262,9 @@ fn tell(
     let place = places(sources, inputs);
     let place = |of: &Place| {
         let kind = if of.kind == Kind::Delete { "delete" } else { "upsert" };
-        match of.origin.batch == batch as u64 {
-            true => format!("the {kind} at {}", place(of.position)),
-            false => format!("the {kind} of batch {}", of.origin.batch),
+        match &of.earlier {
+            None => format!("the {kind} at {}", place(of.position)),
+            Some((flow, batch)) => format!("the {kind} of `{flow}`, batch {batch}"),
         }
     };
     if applied.counts.ties > 0 {

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::action::Add;
 use super::deletion_vector::{self, DeletionVector, RowSet};
 use super::writer::{DataFile, InProgress};
-use super::{Commit, MetadataChange, RemoveSet, RowDeletes, Table, schema, stats};
+use super::{Commit, MetadataChange, RemoveSet, RowDeletes, Table, log, schema, stats};
 use crate::error::{Error, Result};
 
 /// A commit whose files are written. Nothing is in the table before `Table::commit_prepared`; until then the files are
@@ -63,7 +63,7 @@ pub(super) struct VectorChange {
 
 impl Table {
     /// Writes what a commit needs besides its log entry, durably: the deletion vectors, all in one file. The data
-    /// files in `adds` are as durable as their writer's options say, and stay until the commit is made or discarded.
+    /// files in `adds` are made as durable as their writer's options say, and stay until the commit is made or discarded.
     ///
     /// Builds on the version that this handle stands at.
     ///
@@ -99,6 +99,9 @@ impl Table {
             in_progress.push(Arc::new(InProgress::new(self.dir.join(&file))));
             created.push(file);
         }
+        let to_sync = commit.adds.iter().filter(|file| file.is_to_sync).map(|file| &file.path);
+        let to_sync = to_sync.chain(&created[commit.adds.len()..]).map(|name| self.dir.join(name)).collect::<Vec<_>>();
+        log::sync_files(&self.dir, &to_sync)?;
         in_progress.iter().for_each(|file| file.set_keep(true));
         Ok(PreparedCommit {
             table_id: self.id().to_owned(),

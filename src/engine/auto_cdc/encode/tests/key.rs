@@ -1,3 +1,5 @@
+//! Keys and sequences: their order, their bytes.
+
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Int64Array, StringArray};
@@ -82,6 +84,8 @@ fn typed_rows() -> impl Strategy<Value = (Vec<DataType>, Vec<Vec<Value>>)> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
     fn bytes_sort_as_values_and_no_key_begins_another((types, rows) in typed_rows()) {
         let codec = KeyCodec::new(types.clone()).unwrap();

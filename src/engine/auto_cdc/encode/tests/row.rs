@@ -1,3 +1,5 @@
+//! Rows and layouts: round trips, growing, equality, their bytes.
+
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Int64Array, NullArray, RecordBatch, StringArray};
@@ -151,6 +153,8 @@ fn typed_rows() -> impl Strategy<Value = (Vec<DataType>, Vec<Vec<Value>>)> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
     fn rows_come_back_as_they_were((types, rows) in typed_rows(), skipped in any::<prop::sample::Index>()) {
         let columns = columns_of(&types);

@@ -79,7 +79,28 @@ const MANIFEST_TEXT: &str = r#"{
     "scd": 2
   },
   "layout": {
-    "leaves": []
+    "leaves": [
+      {
+        "path": [
+          "a"
+        ],
+        "kind": "struct"
+      },
+      {
+        "path": [
+          "a",
+          "a"
+        ],
+        "kind": {
+          "value": {
+            "Decimal": {
+              "precision": 9,
+              "scale": 2
+            }
+          }
+        }
+      }
+    ]
   },
   "flows": [
     {
@@ -118,5 +139,5 @@ const MANIFEST_TEXT: &str = r#"{
   "moves": [],
   "retired": []
 }
-xxh3 036867af9e6b5d7b
+xxh3 a69571de3dc532d2
 "#;

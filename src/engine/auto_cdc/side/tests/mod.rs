@@ -9,10 +9,12 @@ use std::path::Path;
 
 use super::*;
 use crate::auto_cdc::encode::Layout;
+use pipeline::data_type::{DataType, Field};
 
 fn create(dir: &Path, retention: Retention) -> SideTable {
-    SideTable::create(dir, NewSideTable { retention, spec: serde_json::json!({"scd": 2}), layout: Layout::default() })
-        .unwrap()
+    let fields = |data_type| vec![Field { name: "a".into(), data_type, is_nullable: true, comment: None }];
+    let layout = Layout::new(&fields(DataType::Struct(fields(DataType::Decimal { precision: 9, scale: 2 })))).unwrap();
+    SideTable::create(dir, NewSideTable { retention, spec: serde_json::json!({"scd": 2}), layout }).unwrap()
 }
 
 /// A key as a string is encoded.
