@@ -175,7 +175,7 @@ fn d_5_the_source_has_no_columns_of_the_intervals() {
             feed("feed", columns)
         ));
         put(&workspace, "feed", 0, &["{\"id\":1,\"seq\":1}"]);
-        assert_eq!(errors(&workspace), ["reserved-column"], "{columns}");
+        assert_eq!(errors(&workspace), ["reserved-name"], "{columns}");
     }
     let workspace = fed(&(sources() + &table_of(2)));
     workspace.run_ok(&[]);

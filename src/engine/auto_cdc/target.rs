@@ -217,18 +217,10 @@ impl ChangeTarget {
 
     /// What the target was built with; None: no batch was applied yet. Error: `side-table-corrupted`.
     pub fn recorded(&self) -> Result<Option<TargetSpec>> {
-        // A first batch that was refused leaves a side table behind, which promises nothing.
-        let Some(side) = self.side.as_ref().filter(|side| side.view().manifest().version() > 0) else {
-            return Ok(None);
-        };
-        let spec = side.view().manifest().spec.clone();
-        serde_json::from_value(spec).map(Some).map_err(|error| {
-            Error::user(
-                "side-table-corrupted",
-                format!("the side table of `{}` doesn't tell what the target is: {error}", self.label),
-                format!("build the table anew: flowbench run --full-refresh {}", self.label),
-            )
-        })
+        match &self.side {
+            Some(side) => TargetSpec::in_manifest(side.view().manifest(), &self.side_folder),
+            None => Ok(None),
+        }
     }
 
     /// A file's path in the side table: seen from the dataset's folder, whatever generation it was written in.
