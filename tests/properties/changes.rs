@@ -136,6 +136,7 @@ impl Table {
             for _ in 0..1 + random.below(7) {
                 let mut event = Event {
                     key,
+                    // Two digits, so that texts sort as numbers do.
                     seq: 10 + random.below(12),
                     op: if random.chance(25) { 'D' } else { 'U' },
                     values: values(random),
@@ -158,7 +159,7 @@ impl Table {
                 let source = random.pick(&sources);
                 events.push(Event {
                     key: 0,
-                    seq: 9 + random.below(6),
+                    seq: 10 + random.below(6),
                     op: 'T',
                     values: [None; 3],
                     source,
