@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, RecordBatch, UInt32Array};
 use arrow::compute::take;
-use arrow::datatypes::{Fields, SchemaRef};
+use arrow::datatypes::{Fields, Schema, SchemaRef};
 use pipeline::auto_cdc::{END_AT, START_AT, ScdType};
 use pipeline::timeline::{AddedRow, Class, Counts, Cutover, Floor, Folded, Folder, Kind, Member, Origin, Rank, Shows};
 
@@ -500,7 +500,8 @@ impl<'t> Application<'t> {
         let columns = self.schema.fields().iter().map(|field| {
             column(field.name()).ok_or_else(|| Error::Internal(format!("nothing gives column `{}`", field.name())))
         });
-        RecordBatch::try_new(self.schema.clone(), columns.collect::<Result<_>>()?).map_err(internal)
+        // The writer says which column has a NULL and may not.
+        RecordBatch::try_new(nullable(&self.schema), columns.collect::<Result<_>>()?).map_err(internal)
     }
 
     /// `__END_AT`: NULL where the row is open.
@@ -588,6 +589,14 @@ impl<'t> Application<'t> {
         })?;
         Ok((self.applied, prepared))
     }
+}
+
+fn nullable(schema: &SchemaRef) -> SchemaRef {
+    if schema.fields().iter().all(|field| field.is_nullable()) {
+        return schema.clone();
+    }
+    let fields = schema.fields().iter().map(|field| field.as_ref().clone().with_nullable(true));
+    Arc::new(Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone()))
 }
 
 fn add(a: Counts, b: Counts) -> Counts {

@@ -9,12 +9,12 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use super::columns::FlowColumns;
 use super::encode::Layout;
-use super::side::{FOLDER, NewSideTable, Retention, SideTable};
+use super::side::{FOLDER, Manifest, NewSideTable, Retention, SideTable};
 use super::spec::TargetSpec;
 use super::upkeep::Merging;
 use crate::error::{Error, Result};
 use crate::flow::FlowRun;
-use crate::table::{CompactionLimits, PreparedCommit, RowDeletes, RowSet};
+use crate::table::{CompactionLimits, PreparedCommit, RowDeletes, RowSet, SharedTable};
 use crate::update::Target;
 
 /// A target that flows take turns to write.
@@ -44,6 +44,39 @@ pub(crate) struct ChangeTarget {
 /// The folder of the side table of a dataset's generation.
 pub(crate) fn side_folder(table_folder: &Path, generation: i64) -> PathBuf {
     table_folder.join(FOLDER).join(format!("gen-{generation}"))
+}
+
+/// Makes the commit that a crash left pending in the side table of a dataset's generation, if there is one: before
+/// anything else changes the table.
+///
+/// # Errors
+/// What reading and committing may say; a side table that is damaged is left to who opens it.
+pub(crate) async fn finish_pending(
+    table_folder: &Path,
+    generation: i64,
+    label: &str,
+    table: &SharedTable,
+) -> Result<()> {
+    match Manifest::read(&side_folder(table_folder, generation)) {
+        Ok(Manifest { pending: Some(pending), .. }) => make(&pending, label, table).await,
+        Ok(_) => Ok(()),
+        Err(error) if error.code().starts_with("side-table") => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Makes a pending commit, if the table's log doesn't have it yet.
+async fn make(pending: &serde_json::Value, label: &str, table: &SharedTable) -> Result<()> {
+    let prepared: PreparedCommit = serde_json::from_value(pending.clone()).map_err(|error| {
+        Error::user(
+            "side-table-corrupted",
+            format!("the pending commit of table `{label}` can't be read: {error}"),
+            format!("build the table anew: flowbench run --full-refresh {label}"),
+        )
+    })?;
+    let mut table = table.lock().await;
+    table.refresh()?;
+    table.commit_prepared(&prepared).await.map(drop)
 }
 
 impl ChangeTargets {
@@ -144,17 +177,7 @@ impl ChangeTarget {
             return Ok(());
         }
         let Some(pending) = &view.manifest().pending else { return Ok(()) };
-        let prepared: PreparedCommit = serde_json::from_value(pending.clone()).map_err(|error| {
-            Error::user(
-                "side-table-corrupted",
-                format!("the pending commit of table `{}` can't be read: {error}", self.label),
-                format!("build the table anew: flowbench run --full-refresh {}", self.label),
-            )
-        })?;
-        let mut table = self.target.table.lock().await;
-        table.refresh()?;
-        table.commit_prepared(&prepared).await?;
-        drop(table);
+        make(pending, &self.label, &self.target.table).await?;
         self.finished = Some(version);
         Ok(())
     }
