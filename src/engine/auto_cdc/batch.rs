@@ -85,7 +85,7 @@ pub(crate) async fn run(
         let flow = run.during();
         let place = places(sources, inputs);
         let task = tokio::task::spawn_blocking(move || {
-            let outcome = apply(&mut *target, &what, &mut rows, &stop, &|refused, keys| match drops {
+            let outcome = apply(&mut target, &what, &mut rows, &stop, &|refused, keys| match drops {
                 true => refused.without_keys().error(&flow, batch, keys, &place),
                 false => refused.error(&flow, batch, keys, &place),
             });

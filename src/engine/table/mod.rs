@@ -282,6 +282,16 @@ impl Table {
         missing
     }
 
+    /// How many of a version's data files are no longer on disk: a vacuum took them.
+    ///
+    /// # Errors
+    /// `table-version-missing` if the log no longer reaches back to it.
+    pub fn missing_files_at(&self, version: i64) -> Result<usize> {
+        let files = self.files_at(version)?;
+        let is_gone = |file: &&AddedFile| action::decode_path(&self.dir, &file.path).is_some_and(|file| !file.exists());
+        Ok(files.iter().filter(is_gone).count())
+    }
+
     /// The rows of a file that are deleted, as of the version that `add` is from. Those of the current version are
     /// read once.
     fn deleted_rows(&self, add: &Add) -> Result<Option<Arc<RowSet>>> {

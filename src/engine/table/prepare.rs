@@ -48,6 +48,9 @@ pub struct PreparedCommit {
     pub(super) vectors: Vec<(usize, Arc<RowSet>)>,
 }
 
+/// By the index of a file to add: rows of it that don't enter the table.
+type DeletedOfAdds<'c> = Vec<(usize, &'c RowSet)>;
+
 /// A data file that loses rows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct VectorChange {
@@ -142,7 +145,7 @@ impl Table {
 
     /// The files to add, and by their index the rows of them that the same commit deletes: a batch that was written in
     /// portions may take back what an earlier one wrote.
-    fn adds_without<'c>(&self, commit: &'c Commit) -> Result<(Vec<Add>, Vec<(usize, &'c RowSet)>)> {
+    fn adds_without<'c>(&self, commit: &'c Commit) -> Result<(Vec<Add>, DeletedOfAdds<'c>)> {
         let (mut adds, mut of_adds) = (Vec::new(), Vec::new());
         for file in &commit.adds {
             let add = file.to_add(!commit.rearranges);

@@ -61,7 +61,7 @@ fn the_bytes_of_rows_do_not_change() {
             "01 09 02 026b 0201 026c 00",
         ),
     ] {
-        let bytes = encode(&columns_of(&types), &[row.clone()]).remove(0);
+        let bytes = encode(&columns_of(&types), std::slice::from_ref(&row)).remove(0);
         let bytes: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(bytes, expected.replace(' ', ""), "{types:?}: {row:?}");
     }
@@ -92,7 +92,7 @@ fn a_layout_grows_at_its_end_and_old_rows_keep_their_bytes() {
     let codec = RowCodec::new(&layout);
     assert_eq!(codec.leaves(row.get(0)).len(), 5);
     let same = vec![Null, Parts(vec![Number(1), Null]), Parts(vec![Parts(vec![Number(2), Null])])];
-    let batch = batch(&new, &[same.clone()]);
+    let batch = batch(&new, std::slice::from_ref(&same));
     assert_eq!(codec.encode(&batch).unwrap(), row);
     let decoded = codec.decode(&[row.get(0)], batch.schema_ref().fields()).unwrap();
     for (i, column) in decoded.iter().enumerate() {

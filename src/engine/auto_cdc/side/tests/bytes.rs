@@ -14,12 +14,14 @@ fn the_bytes_of_a_member_do_not_change() {
         authored: Some(vec![0b101]),
         run_start: Some(vec![1, 1]),
         location: Some(Location { file: 300, row: 2 }),
+        last_seeded: Some(vec![1, 2]),
+        first_live: Some(vec![9]),
         values: vec![],
         ..plain.clone()
     };
     for (member, expected) in [
         (&plain, "17 07 02 6b65792031 0000 0102 20 01 030005 03 76616c756573"),
-        (&full, "19 07 02 6b65792031 0000 0102 2f ac02 02 01 030005 03 0105 020101"),
+        (&full, "1e 07 02 6b65792031 0000 0102 ef ac02 02 01 030005 03 0105 020101 020102 0109"),
     ] {
         let mut bytes = Vec::new();
         member.borrow().put(&mut bytes);

@@ -32,6 +32,8 @@ fn member(key_number: u32, sequence: u16, batch_id: u64, values: &[u8]) -> Membe
         authored: None,
         run_start: None,
         location: None,
+        last_seeded: None,
+        first_live: None,
         values: values.to_vec(),
     }
 }
