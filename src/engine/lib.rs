@@ -14,6 +14,7 @@ pub mod stop;
 pub mod fail_point;
 pub mod lock;
 pub mod data_type;
+pub mod auto_cdc;
 pub mod functions;
 pub mod session;
 pub mod table;

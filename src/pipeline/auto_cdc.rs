@@ -24,10 +24,21 @@ pub const START_AT: &str = "__START_AT";
 /// Where a row of SCD type 2 ceases to hold, NULL for the row that still does: a column of the target.
 pub const END_AT: &str = "__END_AT";
 
-/// True for a column that is none of the source's: [`INTERNAL_PREFIX`].
+/// What the names of a source's columns may not begin with: ours, and Spark's for the same purpose.
+pub const RESERVED_PREFIXES: [&str; 2] = [INTERNAL_PREFIX, "__spark_autocdc_"];
+
+/// The reserved prefix that a name begins with, in any case.
+pub fn reserved_prefix(column: &str) -> Option<&'static str> {
+    let begins_with = |prefix: &&str| {
+        let begin = column.as_bytes().get(..prefix.len());
+        begin.is_some_and(|begin| begin.eq_ignore_ascii_case(prefix.as_bytes()))
+    };
+    RESERVED_PREFIXES.into_iter().find(begins_with)
+}
+
+/// True for a column that a feed's query adds to its source's.
 pub fn is_internal(column: &str) -> bool {
-    let prefix = column.as_bytes().get(..INTERNAL_PREFIX.len());
-    prefix.is_some_and(|prefix| prefix.eq_ignore_ascii_case(INTERNAL_PREFIX.as_bytes()))
+    reserved_prefix(column) == Some(INTERNAL_PREFIX)
 }
 
 /// What a flow applies by key, and how. Names of columns are spelled as written and compared without regard to case.
@@ -268,6 +279,11 @@ impl ChangeFlow {
         let is_kept =
             |column: &str| !is_internal(column) && selection.is_none_or(|selection| selection.value.holds(column));
         (0..source.len()).filter(|at| is_kept(source[*at].as_ref())).collect()
+    }
+
+    /// True if a change of the column starts a new row of SCD type 2.
+    pub fn tracks(&self, column: &str) -> bool {
+        !self.is_key(column) && self.track_history.as_ref().is_none_or(|selection| selection.value.holds(column))
     }
 
     /// Of the kept columns those whose change starts a new row of SCD type 2, as indices into `source`: all but the

@@ -211,6 +211,48 @@ pub struct FlowMetrics {
     pub backlog: u64,
     pub backlog_bytes: u64,
     pub duration_ms: u64,
+    /// What became of change events; all zero for flows that append.
+    #[serde(default, skip_serializing_if = "ChangeMetrics::is_zero")]
+    pub changes: ChangeMetrics,
+}
+
+/// Numbers of the change events that an AUTO CDC flow applied.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct ChangeMetrics {
+    /// `num_upserted_rows`: upserts that are part of their key's history now.
+    pub upserted: u64,
+    /// `num_deleted_rows`: deletes likewise.
+    pub deleted: u64,
+    /// Events that came after one of a later sequence had been applied to their key.
+    pub late: u64,
+    /// Events that had been applied before.
+    pub duplicates: u64,
+    /// Different events of one key and sequence: one of each two lost.
+    pub ties: u64,
+    /// Events without a key that `null_keys = "drop"` left out.
+    pub dropped: u64,
+}
+
+impl ChangeMetrics {
+    /// True if nothing was counted.
+    pub fn is_zero(&self) -> bool {
+        *self == ChangeMetrics::default()
+    }
+}
+
+impl std::ops::Add for ChangeMetrics {
+    type Output = ChangeMetrics;
+
+    fn add(self, other: ChangeMetrics) -> ChangeMetrics {
+        ChangeMetrics {
+            upserted: self.upserted + other.upserted,
+            deleted: self.deleted + other.deleted,
+            late: self.late + other.late,
+            duplicates: self.duplicates + other.duplicates,
+            ties: self.ties + other.ties,
+            dropped: self.dropped + other.dropped,
+        }
+    }
 }
 
 impl FlowMetrics {
@@ -227,6 +269,7 @@ impl FlowMetrics {
             backlog: batch.backlog,
             backlog_bytes: batch.backlog_bytes,
             duration_ms: self.duration_ms + batch.duration_ms,
+            changes: self.changes + batch.changes,
         };
     }
 }

@@ -1,5 +1,30 @@
 //! AUTO CDC: change events into a table that shows the latest row of each key, or its history.
 //!
-//! - `position.rs`: where each event stood in its source
+//! ```text
+//! rows of a query ─▶ events (bytes) ─▶ timeline::fold with the stored members ─▶ rows to remove, rows to add, members
+//!                                                                                  └─▶ target        side table ◀─┘
+//! ```
+//! The side table is committed first, together with the target's commit as it is to be; a crash in between is mended by
+//! making exactly that commit. So what a batch changes becomes visible at once, once, or not at all.
+//!
+//! - `position`: where each event stood in its source
+//! - `columns`, `spec`: keys and values of a flow; what may not change
+//! - `encode`, `rows`, `events`, `refused`: rows as bytes; which of them are no events
+//! - `side`: the side table
+//! - `target`: a target and its side table, opened for an update
+//! - `apply`: events into both
+//! - `batch`: a micro-batch of a feed
+//!
+//! What events mean is `pipeline::timeline`.
 
+pub(crate) mod apply;
+pub(crate) mod batch;
+pub(crate) mod columns;
+pub mod encode;
+mod events;
 pub(crate) mod position;
+mod refused;
+mod rows;
+pub mod side;
+pub(crate) mod spec;
+pub(crate) mod target;

@@ -13,6 +13,8 @@ pub struct TargetSpec {
     pub sequence: DataType,
     /// The columns whose history SCD type 2 tracks, by name; empty for type 1.
     pub tracked: Vec<String>,
+    /// The other columns, keys apart.
+    pub untracked: Vec<String>,
 }
 
 /// A promise that a flow's definition breaks.
@@ -26,8 +28,26 @@ pub struct Drift {
 }
 
 impl TargetSpec {
-    /// What is different in `now` that may not be. The order of keys and of tracked columns and the case of names are
-    /// free.
+    /// With the columns that `now` has beside these.
+    pub fn grown(mut self, now: &TargetSpec) -> TargetSpec {
+        let is_known = |spec: &TargetSpec, name: &String| {
+            spec.tracked.iter().chain(&spec.untracked).any(|known| known.eq_ignore_ascii_case(name))
+        };
+        for name in &now.tracked {
+            if !is_known(&self, name) {
+                self.tracked.push(name.clone());
+            }
+        }
+        for name in &now.untracked {
+            if !is_known(&self, name) {
+                self.untracked.push(name.clone());
+            }
+        }
+        self
+    }
+
+    /// What is different in `now` that may not be. The order of keys and of tracked columns, the case of names and new
+    /// columns are free.
     pub fn drifts(&self, now: &TargetSpec) -> Vec<Drift> {
         let mut drifts = Vec::new();
         let mut compare = |condition, what: &str, recorded: String, now: String| {
@@ -48,13 +68,19 @@ impl TargetSpec {
             self.sequence.to_string(),
             now.sequence.to_string(),
         );
-        if self.scd_type == now.scd_type {
-            compare(
-                "AUTOCDC_INVALID_STATE.TRACK_HISTORY_DRIFT",
-                "the columns whose history is tracked",
-                names(&self.tracked),
-                names(&now.tracked),
-            );
+        let has = |names: &[String], name: &String| names.iter().any(|known| known.eq_ignore_ascii_case(name));
+        // A column that is new may be tracked: it is NULL in all that is stored, so nothing stored becomes another.
+        let moved: Vec<&String> = [(&self.tracked, &now.untracked), (&self.untracked, &now.tracked)]
+            .into_iter()
+            .flat_map(|(before, after)| before.iter().filter(|name| has(after, name)))
+            .collect();
+        if self.scd_type == now.scd_type && !moved.is_empty() {
+            drifts.push(Drift {
+                condition: "AUTOCDC_INVALID_STATE.TRACK_HISTORY_DRIFT",
+                what: "the columns whose history is tracked".to_string(),
+                recorded: names(&self.tracked),
+                now: names(&now.tracked),
+            });
         }
         drifts
     }
@@ -83,6 +109,7 @@ mod tests {
             keys: pipeline::ddl::parse_fields(keys).expect("fields"),
             sequence: pipeline::ddl::parse_fields(&format!("s {sequence}")).expect("a field")[0].data_type.clone(),
             tracked: tracked.iter().map(|name| (*name).to_string()).collect(),
+            untracked: ["name", "city"].iter().filter(|name| !tracked.contains(name)).map(|n| n.to_string()).collect(),
         }
     }
 
@@ -96,6 +123,7 @@ mod tests {
             ("another type", spec(ScdType::Two, "id INT, region STRING", "TIMESTAMP", &["name", "city"]), "KEY_SCHEMA_DRIFT"),
             ("a sequence", spec(ScdType::Two, "id BIGINT, region STRING", "BIGINT", &["name", "city"]), "SEQUENCING_TYPE_DRIFT"),
             ("a column", spec(ScdType::Two, "id BIGINT, region STRING", "TIMESTAMP", &["name"]), "TRACK_HISTORY_DRIFT"),
+            ("a new column", spec(ScdType::Two, "id BIGINT, region STRING", "TIMESTAMP", &["name", "city", "tier"]), ""),
             ("type 1", spec(ScdType::One, "id BIGINT, region STRING", "TIMESTAMP", &[]), "SCD_TYPE_DRIFT"),
         ];
         for (name, now, expected) in cases {

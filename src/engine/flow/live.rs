@@ -1,10 +1,10 @@
 //! Numbers of a running flow, counted by its tasks and read by the reports.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
-use pipeline::event::FlowMetrics;
+use pipeline::event::{ChangeMetrics, FlowMetrics};
 
 use crate::source::files::ScanCounters;
 
@@ -24,6 +24,7 @@ pub(crate) struct LiveMetrics {
     pub backlog_bytes: AtomicU64,
     /// Rows of the batch in progress.
     pub batch_rows: Arc<AtomicU64>,
+    changes: Mutex<ChangeMetrics>,
 }
 
 impl LiveMetrics {
@@ -46,6 +47,7 @@ impl LiveMetrics {
             backlog: AtomicU64::new(0),
             backlog_bytes: AtomicU64::new(0),
             batch_rows: Arc::default(),
+            changes: Mutex::default(),
         }
     }
 
@@ -62,6 +64,7 @@ impl LiveMetrics {
             backlog: self.backlog.load(Relaxed),
             backlog_bytes: self.backlog_bytes.load(Relaxed),
             duration_ms: self.started.get().map_or(0, |started| started.elapsed().as_millis() as u64),
+            changes: *self.changes.lock().unwrap_or_else(PoisonError::into_inner),
         }
     }
 
@@ -75,6 +78,8 @@ impl LiveMetrics {
         self.bytes_in.fetch_add(batch.bytes_in, Relaxed);
         self.rescued_values.fetch_add(batch.rescued_values, Relaxed);
         self.corrupt_records.fetch_add(batch.corrupt_records, Relaxed);
+        let mut changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        *changes = *changes + batch.changes;
     }
 
     /// What is still unread.

@@ -15,13 +15,14 @@
 
 use std::sync::Arc;
 
+use super::change_clause::{Clause, bitemporal, refuse, twice, unexpected};
 use super::change_spec::{ChangeSource, ChangeSpec, Syntax};
+use super::column_list::{empty_ignore_list, names, not_empty, selection};
 use super::cursor::{Cursor, Parse, quote};
-use super::statement::{Head, Statement, not_supported_yet};
-use super::token::TokenKind;
+use super::statement::{Head, Statement};
 use crate::auto_cdc::{ColumnSelection, IgnoreNulls, ScdType};
 use crate::definition::{DatasetDefinition, Definition, FlowDefinition};
-use crate::diagnostic::{Diagnostic, nearest};
+use crate::diagnostic::Diagnostic;
 use crate::name::Name;
 use crate::text::{MappedText, Span, Spanned};
 
@@ -29,86 +30,6 @@ use crate::text::{MappedText, Span, Spanned};
 pub(super) struct ChangeClauses {
     pub spec: ChangeSpec,
     pub target: Option<Spanned<Name>>,
-}
-
-/// A clause, by the words that it starts with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Clause {
-    Into,
-    Snapshot,
-    From,
-    WithVersion,
-    Keys,
-    IgnoreNullUpdates,
-    ApplyAsDelete,
-    ApplyAsTruncate,
-    SequenceBy,
-    SystemSequenceBy,
-    ColumnsToUpdate,
-    Columns,
-    StoredAs,
-    TrackHistory,
-}
-
-/// Longer ones before those they begin with.
-const CLAUSES: [(Clause, &[&str]); 14] = [
-    (Clause::Into, &["INTO"]),
-    (Clause::Snapshot, &["FROM", "SNAPSHOT"]),
-    (Clause::From, &["FROM"]),
-    (Clause::WithVersion, &["WITH", "VERSION"]),
-    (Clause::Keys, &["KEYS"]),
-    (Clause::IgnoreNullUpdates, &["IGNORE", "NULL", "UPDATES"]),
-    (Clause::ApplyAsDelete, &["APPLY", "AS", "DELETE", "WHEN"]),
-    (Clause::ApplyAsTruncate, &["APPLY", "AS", "TRUNCATE", "WHEN"]),
-    (Clause::SequenceBy, &["SEQUENCE", "BY"]),
-    (Clause::SystemSequenceBy, &["SYSTEM", "SEQUENCE", "BY"]),
-    (Clause::ColumnsToUpdate, &["COLUMNS", "TO", "UPDATE"]),
-    (Clause::Columns, &["COLUMNS"]),
-    (Clause::StoredAs, &["STORED", "AS"]),
-    (Clause::TrackHistory, &["TRACK", "HISTORY", "ON"]),
-];
-
-impl Clause {
-    fn at(cursor: &Cursor<'_>) -> Option<(Clause, &'static [&'static str])> {
-        let (clause, words) = CLAUSES.into_iter().find(|(_, words)| cursor.are_words(words))?;
-        let is_clause = match clause {
-            // `a IS DISTINCT FROM b` compares.
-            Clause::From => !cursor.at.checked_sub(1).is_some_and(|before| {
-                cursor.str_of(cursor.tokens()[before].range.clone()).eq_ignore_ascii_case("DISTINCT")
-            }),
-            // Both may be the names of columns.
-            Clause::Keys | Clause::Columns => {
-                let is_name = matches!(cursor.kind(1), Some(TokenKind::Word | TokenKind::QuotedName));
-                is_name && !is_operator(cursor.peek_str(1)) || cursor.is_symbol(1, "(") || cursor.is_symbol(1, "*")
-            }
-            _ => true,
-        };
-        is_clause.then_some((clause, words))
-    }
-
-    fn words(self) -> String {
-        let (_, words) = CLAUSES.into_iter().find(|(clause, _)| *clause == self).expect("every clause is listed");
-        words.join(" ")
-    }
-
-    /// True for the clauses that say what to do with an event: a snapshot has none.
-    fn is_feed_only(self) -> bool {
-        matches!(
-            self,
-            Clause::IgnoreNullUpdates
-                | Clause::ApplyAsDelete
-                | Clause::ApplyAsTruncate
-                | Clause::SequenceBy
-                | Clause::ColumnsToUpdate
-                | Clause::Columns
-        )
-    }
-}
-
-fn is_operator(word: &str) -> bool {
-    ["AND", "OR", "NOT", "IS", "IN", "LIKE", "BETWEEN", "THEN", "ELSE", "WHEN", "END", "DIV"]
-        .iter()
-        .any(|operator| operator.eq_ignore_ascii_case(word))
 }
 
 impl Head<'_> {
@@ -287,28 +208,11 @@ impl Head<'_> {
                 clauses.target = Some(self.name(cursor, "the table that the flow writes to", statement)?);
             }
             Clause::Snapshot => {
-                let query = query_in_parentheses(cursor, "`(query)`", "FROM SNAPSHOT (SELECT * FROM …)")?;
-                let version = match spec.source.take() {
-                    Some(ChangeSource::Snapshot { version, .. }) => version,
-                    _ => None,
-                };
-                spec.source = Some(ChangeSource::Snapshot { query, version });
+                let query = query_in_parentheses(cursor, "FROM SNAPSHOT (SELECT * FROM …)")?;
+                spec.source = Some(ChangeSource::Snapshot(query));
             }
             Clause::WithVersion => {
-                let text = query_in_parentheses(cursor, "`(query)`", "WITH VERSION (SELECT max(version) FROM …)")?;
-                match &mut spec.source {
-                    Some(ChangeSource::Snapshot { version, .. }) => *version = Some(text),
-                    _ => {
-                        return Err(Box::new(
-                            Diagnostic::error(
-                                "unexpected-clause",
-                                cursor.span_since(start),
-                                "`WITH VERSION` stands before what it is the version of",
-                            )
-                            .help("write `FROM SNAPSHOT (query) WITH VERSION (query)`"),
-                        ));
-                    }
-                }
+                spec.version = Some(query_in_parentheses(cursor, "WITH VERSION (SELECT max(version) FROM …)")?);
             }
             Clause::From => spec.source = Some(ChangeSource::Feed(feed_source(cursor)?)),
             Clause::Keys => {
@@ -375,106 +279,6 @@ fn is_snapshot(cursor: &Cursor<'_>) -> bool {
     !ahead.is_at_end()
 }
 
-/// What the kind of flow has no such clause, or nothing has.
-fn refuse(clause: Clause, is_snapshot: bool, head: Span) -> Option<Diagnostic> {
-    let words = clause.words();
-    if clause == Clause::SystemSequenceBy {
-        return Some(bitemporal(head, "SYSTEM SEQUENCE BY"));
-    }
-    if clause.is_feed_only() && is_snapshot {
-        let error = Diagnostic::error("unexpected-clause", head, format!("a flow from snapshots has no `{words}`"));
-        let (reason, help) = match clause {
-            Clause::SequenceBy => {
-                ("the snapshots have versions", "remove it; `WITH VERSION (query)` gives a snapshot its version")
-            }
-            Clause::ApplyAsDelete | Clause::ApplyAsTruncate => {
-                ("a key that is missing in a snapshot is deleted", "leave such rows out of the snapshot's query")
-            }
-            Clause::IgnoreNullUpdates | Clause::ColumnsToUpdate => {
-                ("a snapshot says all of a row, NULL included", "remove it")
-            }
-            _ => ("its query says which columns there are", "name the columns in the query of the snapshot"),
-        };
-        return Some(error.reason(reason).help(help));
-    }
-    if clause == Clause::WithVersion && !is_snapshot {
-        return Some(
-            Diagnostic::error("unexpected-clause", head, "a flow from a change feed has no `WITH VERSION`")
-                .reason("its events are ordered by `SEQUENCE BY`")
-                .help("remove it, or write `FROM SNAPSHOT (query) WITH VERSION (query)`"),
-        );
-    }
-    None
-}
-
-/// The error for a clause that is written twice: for a list and its complement with its own condition.
-fn twice(clause: Clause, written: &str, head: Span, earlier: Span, spec: &ChangeSpec) -> Diagnostic {
-    let is_except = |written: &str| written.contains('*');
-    let was_except = |selection: &Option<Spanned<ColumnSelection>>| {
-        matches!(selection, Some(Spanned { value: ColumnSelection::Except(_), .. }))
-    };
-    let words = clause.words();
-    let both = |condition| {
-        Diagnostic::error("conflicting-clauses", head, format!("`{words}` names columns and excepts columns"))
-            .condition(condition)
-            .label(earlier, "first written here")
-            .help("choose one: a list of columns, or `* EXCEPT (…)`")
-    };
-    match clause {
-        Clause::Columns if is_except(written) != was_except(&spec.columns) => {
-            both("AUTOCDC_BOTH_COLUMN_LIST_AND_EXCEPT_COLUMN_LIST")
-        }
-        Clause::TrackHistory if is_except(written) != was_except(&spec.track_history) => {
-            both("AUTOCDC_BOTH_TRACK_HISTORY_COLUMN_LIST_AND_EXCEPT_COLUMN_LIST")
-        }
-        Clause::IgnoreNullUpdates => {
-            Diagnostic::error("conflicting-clauses", head, format!("`{words}` is written twice"))
-                .condition("AUTOCDC_CONFLICTING_IGNORE_NULL_UPDATES_OPTIONS")
-                .reason("all columns, a list and an exception exclude each other")
-                .label(earlier, "first written here")
-                .help("keep one")
-        }
-        _ => Diagnostic::error("duplicate-clause", head, format!("`{words}` is written twice"))
-            .label(earlier, "first written here")
-            .help("keep one"),
-    }
-}
-
-/// The error for an empty list of `IGNORE NULL UPDATES ON`.
-pub(super) fn empty_ignore_list(span: Span) -> Diagnostic {
-    Diagnostic::error("empty-list", span, "the list of columns whose NULL is ignored is empty")
-        .condition("AUTOCDC_IGNORE_NULL_EMPTY_COLUMN_LIST")
-        .reason("an empty list would ignore no NULL at all")
-        .help("leave the option out to turn it off, or name columns")
-}
-
-/// The error for what needs two axes of time.
-pub(super) fn bitemporal(span: Span, what: &str) -> Diagnostic {
-    not_supported_yet(span, what)
-        .reason("a bitemporal table also keeps what was known when; flowbench has SCD types 1 and 2")
-        .help("write STORED AS SCD TYPE 2, which keeps the history along `SEQUENCE BY`")
-}
-
-fn not_empty(
-    value: ColumnSelection,
-    clause: &str,
-    span: Span,
-    found: &mut Vec<Diagnostic>,
-    is_complete: &mut bool,
-) -> Option<Spanned<ColumnSelection>> {
-    if value.names().is_empty() {
-        if *is_complete {
-            found.push(
-                Diagnostic::error("empty-list", span, format!("the list of `{clause}` is empty"))
-                    .help("name columns, or leave the clause out"),
-            );
-        }
-        *is_complete = false;
-        return None;
-    }
-    Some(Spanned::new(value, span))
-}
-
 /// `SCD TYPE n`; the inner error is for what is known and not built.
 fn scd_type(cursor: &mut Cursor<'_>, start: usize) -> Parse<Result<Spanned<ScdType>, Box<Diagnostic>>> {
     if cursor.take_word("BITEMPORAL") {
@@ -504,16 +308,26 @@ fn scd_type(cursor: &mut Cursor<'_>, start: usize) -> Parse<Result<Spanned<ScdTy
 }
 
 /// `( query )`: what lies between the parentheses.
-fn query_in_parentheses(cursor: &mut Cursor<'_>, what: &str, example: &str) -> Parse<MappedText> {
+fn query_in_parentheses(cursor: &mut Cursor<'_>, example: &str) -> Parse<MappedText> {
     if !cursor.is_symbol(0, "(") {
-        return Err(Box::new(cursor.expected(what).help(format!("write `{example}`"))));
+        let expected = cursor.expected("`(query)`");
+        let name = cursor.at..{
+            let mut behind = cursor.clone();
+            if behind.name("").is_ok() { behind.at } else { cursor.at }
+        };
+        if name.is_empty() {
+            return Err(Box::new(expected.help(format!("write `{example}`"))));
+        }
+        let range = cursor.offset()..cursor.tokens()[name.end - 1].range.end;
+        let query = format!("(SELECT * FROM {})", cursor.str_of(range.clone()));
+        return Err(Box::new(expected.help(format!("write `{query}`")).edit(cursor.span_of(range), query)));
     }
     let range = cursor.parentheses()?;
     Ok(cursor.text.part(range))
 }
 
 /// What stands behind FROM: one table, view or call, with STREAM if it is there.
-fn feed_source(cursor: &mut Cursor<'_>) -> Parse<MappedText> {
+pub(super) fn feed_source(cursor: &mut Cursor<'_>) -> Parse<MappedText> {
     let first = cursor.at;
     let start = cursor.offset();
     if cursor.is_word(0, "STREAM") && !cursor.is_symbol(1, ".") && cursor.peek(1).is_some() {
@@ -553,130 +367,4 @@ fn expression_text(cursor: &mut Cursor<'_>, what: &str) -> Parse<MappedText> {
         return Err(cursor.expected(what));
     }
     Ok(cursor.text.part(start..cursor.offset_behind()))
-}
-
-fn selection(
-    cursor: &mut Cursor<'_>,
-    clause: &str,
-    found: &mut Vec<Diagnostic>,
-    is_complete: &mut bool,
-) -> Parse<ColumnSelection> {
-    if !cursor.take_symbol("*") {
-        return Ok(ColumnSelection::On(names(cursor, "a column", clause, found, is_complete)?));
-    }
-    if !cursor.take_word("EXCEPT") {
-        return Err(Box::new(
-            cursor
-                .expected("`EXCEPT`")
-                .help(format!("write `{clause} * EXCEPT (column, …)`, or leave the clause out for all")),
-        ));
-    }
-    Ok(ColumnSelection::Except(names(cursor, "a column", clause, found, is_complete)?))
-}
-
-/// `(a, b)` or `a, b`: plain names. What is none is reported, and the rest is read on.
-fn names(
-    cursor: &mut Cursor<'_>,
-    what: &str,
-    clause: &str,
-    found: &mut Vec<Diagnostic>,
-    is_complete: &mut bool,
-) -> Parse<Vec<Spanned<String>>> {
-    let is_in_parentheses = cursor.take_symbol("(");
-    let mut names: Vec<Spanned<String>> = Vec::new();
-    if is_in_parentheses && cursor.take_symbol(")") {
-        return Ok(names);
-    }
-    loop {
-        match column_name(cursor, what, clause) {
-            Ok(name) => match names.iter().find(|earlier| earlier.value.eq_ignore_ascii_case(&name.value)) {
-                Some(earlier) => {
-                    found.push(
-                        Diagnostic::error(
-                            "duplicate-column",
-                            name.span,
-                            format!("`{clause}` names `{}` twice", name.value),
-                        )
-                        .reason("column names are compared without regard to case")
-                        .label(earlier.span, "first named here")
-                        .help("remove one"),
-                    );
-                    *is_complete = false;
-                }
-                None => names.push(name),
-            },
-            Err(error) => {
-                found.push(*error);
-                *is_complete = false;
-            }
-        }
-        if !cursor.take_symbol(",") {
-            break;
-        }
-    }
-    if is_in_parentheses {
-        cursor.expect_symbol(")")?;
-    }
-    Ok(names)
-}
-
-/// One plain name; passes over what else stands there.
-pub(super) fn column_name(cursor: &mut Cursor<'_>, what: &str, clause: &str) -> Parse<Spanned<String>> {
-    let (first, start) = (cursor.at, cursor.offset());
-    let name = cursor.identifier(&format!("the name of {what}"));
-    let is_end =
-        |c: &Cursor<'_>| c.is_symbol(0, ",") || c.is_symbol(0, ")") || c.is_at_end() || Clause::at(c).is_some();
-    if is_end(cursor) && cursor.at > first {
-        return name;
-    }
-    let mut parts: Vec<String> = name.as_ref().map(|name| vec![name.value.clone()]).unwrap_or_default();
-    while name.is_ok()
-        && cursor.is_symbol(0, ".")
-        && matches!(cursor.kind(1), Some(TokenKind::Word | TokenKind::QuotedName))
-    {
-        cursor.at += 1;
-        parts.push(cursor.identifier("the next part of the name")?.value);
-    }
-    let is_path = parts.len() > 1 && is_end(cursor);
-    cursor.skip_until(|c| is_end(c))?;
-    if cursor.at == first {
-        return name;
-    }
-    let span = cursor.span_since(first);
-    let written = cursor.str_of(start..cursor.offset_behind());
-    let last = parts.last().cloned().unwrap_or_default();
-    Err(Box::new(match is_path {
-        true => Diagnostic::error(
-            "multipart-column",
-            span,
-            format!("`{clause}` takes plain names, `{written}` has {} parts", parts.len()),
-        )
-        .condition("AUTOCDC_MULTIPART_COLUMN_IDENTIFIER")
-        .reason("only whole columns of the source can stand here, without the name of a table or a field")
-        .help(format!("write `{last}`; a name that holds a dot goes in backticks: `{}`", parts.join(".")))
-        .edit(span, last),
-        false => match name {
-            Err(error) if cursor.tokens()[first].kind == TokenKind::Text && cursor.at == first + 1 => *error,
-            _ => Diagnostic::error("expression-as-column", span, format!("{} is no name of a column", quote(written)))
-                .condition("AUTOCDC_NON_COLUMN_IDENTIFIER")
-                .reason(format!("`{clause}` takes plain names of columns of the source, no expressions"))
-                .help("compute it as a column in a temporary view, and read that"),
-        },
-    }))
-}
-
-/// The error for a token that starts no clause.
-fn unexpected(cursor: &Cursor<'_>, start: usize, first: usize) -> Box<Diagnostic> {
-    let error = cursor.expected("a clause of AUTO CDC");
-    let found = cursor.peek_str(0).to_ascii_uppercase();
-    if start == first + 1 || ["JOIN", "LEFT", "INNER", "CROSS", "WHERE"].contains(&found.as_str()) {
-        return Box::new(
-            error.help("the source is one table or view: join and filter in a temporary view, and read that"),
-        );
-    }
-    let words = CLAUSES.iter().map(|(_, words)| words[0]).chain(["KEYS"]);
-    Box::new(match nearest(&found, words) {
-        Some(near) if near != found => error.help(format!("did you mean `{near}`?")).edit(cursor.here(), near),
-        _ => error.help("write FROM and KEYS, then the other clauses in any order, each once"),
-    })
 }

@@ -16,6 +16,12 @@ use crate::diagnostic::Diagnostic;
 use crate::query::Query;
 use crate::text::{MappedText, Span, Spanned};
 
+/// Words that follow an expression in SQL, for "did you mean".
+const CLAUSE_WORDS: &[&str] = &[
+    "FROM", "INTO", "KEYS", "IGNORE", "APPLY", "SEQUENCE", "COLUMNS", "STORED", "TRACK", "AND", "OR", "IS", "NOT",
+    "IN", "LIKE", "BETWEEN",
+];
+
 /// Which of the two ways a flow is written, for the names of its clauses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Syntax {
@@ -34,6 +40,8 @@ pub(super) struct ChangeSpec {
     pub span: Span,
     pub is_once: bool,
     pub source: Option<ChangeSource>,
+    /// The query of `WITH VERSION (…)`.
+    pub version: Option<MappedText>,
     /// None: there is no such clause.
     pub keys: Option<Spanned<Vec<Spanned<String>>>>,
     pub sequence: Option<MappedText>,
@@ -54,7 +62,7 @@ pub(super) enum ChangeSource {
     /// A table, view or call, with STREAM if it is there.
     Feed(MappedText),
     /// The query of `FROM SNAPSHOT (…)`.
-    Snapshot { query: MappedText, version: Option<MappedText> },
+    Snapshot(MappedText),
     /// Files that each hold a snapshot: the query over them.
     Files { query: Box<Query>, files: SnapshotFiles },
 }
@@ -69,6 +77,7 @@ impl ChangeSpec {
             span: head,
             is_once: false,
             source: None,
+            version: None,
             keys: None,
             sequence: None,
             delete: None,
@@ -85,22 +94,26 @@ impl ChangeSpec {
 
     /// Says what is missing, and makes the flow and its query. None if it can't be; a diagnostic says why.
     pub fn finish(mut self, diagnostics: &mut Vec<Diagnostic>) -> Option<(Query, ChangeFlow)> {
-        let is_feed = !matches!(self.source, Some(ChangeSource::Snapshot { .. } | ChangeSource::Files { .. }));
+        let is_feed = !matches!(self.source, Some(ChangeSource::Snapshot(_) | ChangeSource::Files { .. }));
+        self.is_complete &= self.check_expressions(diagnostics);
         if self.is_complete {
             self.is_complete = self.say_what_is_missing(is_feed, diagnostics);
+        }
+        if !self.is_complete {
+            return None;
         }
         let keys = self.keys.take().map(|keys| keys.value).unwrap_or_default();
         let clauses = self.clauses(&keys);
         let (mut query, input) = match self.source.take()? {
             ChangeSource::Feed(source) => self.feed(&source, diagnostics)?,
-            ChangeSource::Snapshot { query: snapshot, version } => {
+            ChangeSource::Snapshot(snapshot) => {
                 let read = |text: &MappedText, diagnostics: &mut Vec<Diagnostic>| {
                     let (query, problems) = query(text);
                     diagnostics.extend(problems);
                     query
                 };
                 let (found, version) =
-                    (read(&snapshot, diagnostics), version.map(|version| read(&version, diagnostics)));
+                    (read(&snapshot, diagnostics), self.version.take().map(|version| read(&version, diagnostics)));
                 let versions = match version {
                     None => SnapshotVersions::UpdateTime,
                     Some(version) => SnapshotVersions::Query(Arc::new(version?)),
@@ -125,16 +138,25 @@ impl ChangeSpec {
         };
         query.fingerprint_text = format!("{clauses} FROM ({}){version}", query.fingerprint_text);
         let ChangeSpec { scd_type, track_history, options, .. } = self;
-        self.is_complete.then_some((query, ChangeFlow { keys, scd_type, track_history, input, options }))
+        Some((query, ChangeFlow { keys, scd_type, track_history, input, options }))
+    }
+
+    /// True if all can be read.
+    fn check_expressions(&self, diagnostics: &mut Vec<Diagnostic>) -> bool {
+        let before = diagnostics.len();
+        let follows: &[&str] = if self.syntax == Syntax::Sql { CLAUSE_WORDS } else { &[] };
+        for text in [&self.sequence, &self.delete, &self.truncate].into_iter().flatten() {
+            diagnostics.extend(expression(text, follows).err().map(|error| *error));
+        }
+        diagnostics.len() == before
     }
 
     /// True if nothing is.
     fn say_what_is_missing(&self, is_feed: bool, diagnostics: &mut Vec<Diagnostic>) -> bool {
         let before = diagnostics.len();
         let name = |sql: &'static str, toml: &'static str| if self.syntax == Syntax::Sql { sql } else { toml };
-        let missing = |what: &str| {
-            Diagnostic::error("missing-clause", self.head, format!("flow `{}` has no `{what}`", self.flow))
-        };
+        let code = name("missing-clause", "missing-key");
+        let missing = |what: &str| Diagnostic::error(code, self.head, format!("flow `{}` has no `{what}`", self.flow));
         if self.source.is_none() {
             let help = name("write `FROM STREAM(table)` before KEYS", "add `source = \"table\"`");
             let source = missing(name("FROM", "source")).condition("AUTOCDC_MISSING_SOURCE");
@@ -148,7 +170,7 @@ impl ChangeSpec {
                     .help(name("write `KEYS (column)` behind the source", "add `keys = [\"column\"]`")),
             ),
             Some(keys) if keys.value.is_empty() => diagnostics.push(
-                Diagnostic::error("missing-clause", keys.span, format!("flow `{}` has no key", self.flow))
+                Diagnostic::error(code, keys.span, format!("flow `{}` has no key", self.flow))
                     .condition("AUTOCDC_EMPTY_KEYS")
                     .reason("rows are found and replaced by their key: at least one column")
                     .help("name the columns that tell one row from another"),
@@ -175,32 +197,37 @@ impl ChangeSpec {
             (self.delete.as_ref(), DELETE_COLUMN),
             (self.truncate.as_ref(), TRUNCATE_COLUMN),
         ];
-        let mut is_readable = true;
         let mut text = MappedText::new();
         text.push_replacement("SELECT *", whole(sequence));
-        for (expression_text, column) in expressions {
-            let Some(expression_text) = expression_text else { continue };
-            if let Err(error) = expression(expression_text) {
-                diagnostics.push(*error);
-                is_readable = false;
-            }
-            let span = whole(expression_text);
+        for (expression, column) in expressions {
+            let Some(expression) = expression else { continue };
+            let span = whole(expression);
             text.push_replacement(", (", span);
-            text.push_part(expression_text, 0..expression_text.as_str().len());
+            text.push_part(expression, 0..expression.as_str().len());
             text.push_replacement(&format!(") AS {column}"), span);
         }
         text.push_replacement(" FROM ", whole(source));
         text.push_part(source, 0..source.as_str().len());
-        if !is_readable {
-            return None;
-        }
         let (found, problems) = query(&text);
         diagnostics.extend(problems);
         let mut found = found?;
         found.span = self.span;
         if self.is_once {
             // It reads the whole, one time, with STREAM and without.
-            found.inputs.iter_mut().for_each(|input| input.stream = false);
+            for input in &mut found.inputs {
+                input.stream = false;
+                if let Some(option) = input.options.drain(..).next() {
+                    diagnostics.push(
+                        Diagnostic::error(
+                            "unsupported-option",
+                            option.name.span,
+                            "a once flow takes no options of a stream",
+                        )
+                        .reason("it reads the whole of its source, one time")
+                        .help("remove them"),
+                    );
+                }
+            }
         }
         let feed = ChangeFeed {
             ignore_null_updates: self.ignore_null_updates.clone(),

@@ -4,11 +4,12 @@
 //! - `settings.rs`: flowbench.toml; `files.rs`: all other files, each parsed once for each text
 //! - `sql_file.rs`: a SQL file → statements; `SET` and `USE`
 //! - `statement.rs`: `CREATE …` up to the query; `columns.rs`, `clauses.rs`: its parts; `flow.rs`: `CREATE FLOW`
-//! - `auto_cdc.rs`: the clauses of AUTO CDC; `change_spec.rs`: what they say, in SQL or TOML, made a flow and its query
+//! - `auto_cdc.rs`: AUTO CDC in SQL; `change_clause.rs`: its clauses, `column_list.rs`: the lists in them;
+//!   `change_spec.rs`: what they say, in SQL or TOML, made a flow and its query
 //! - `query/`: a query → text for DataFusion over named inputs
 //! - `dialect.rs`: what sqlparser reads of it
 //! - `token.rs`, `cursor.rs`: SQL text → tokens, and the walk over them
-//! - `toml_file.rs`: definitions in TOML; `for_each.rs`: one table for several definitions
+//! - `toml_file.rs`: definitions in TOML; `toml_change.rs`: AUTO CDC in TOML; `for_each.rs`: one table for several definitions
 //! - `toml_tree.rs`, `toml_reader.rs`: TOML with places; its keys read with their types
 
 pub mod parameters;
@@ -22,13 +23,16 @@ mod columns;
 mod clauses;
 mod flow;
 mod auto_cdc;
+mod change_clause;
 mod change_spec;
+mod column_list;
 pub mod query;
 mod dialect;
 mod cursor;
 mod token;
 pub mod for_each;
 pub mod toml_file;
+mod toml_change;
 
 #[cfg(test)]
 mod tests;

@@ -116,7 +116,7 @@ fn dump(text: &str, definitions: &[Definition], diagnostics: &[Diagnostic]) -> S
                     writeln!(out, "  once").unwrap();
                 }
                 dataset.query.iter().for_each(|query| dump_query(&mut out, text, query));
-                dataset.change.iter().for_each(|change| dump_change(&mut out, text, change));
+                dataset.change.iter().for_each(|change| dump_change(&mut out, &|span| snippet(text, span), change));
             }
             Definition::BrokenFlow(name) => {
                 writeln!(out, "{} broken flow {}", line_column(text, name.span.start), name.value).unwrap();
@@ -135,7 +135,7 @@ fn dump(text: &str, definitions: &[Definition], diagnostics: &[Diagnostic]) -> S
                 }
                 dump_limits(&mut out, &flow.limits);
                 dump_query(&mut out, text, &flow.query);
-                flow.change.iter().for_each(|change| dump_change(&mut out, text, change));
+                flow.change.iter().for_each(|change| dump_change(&mut out, &|span| snippet(text, span), change));
             }
         }
     }
@@ -180,7 +180,8 @@ fn dump_query(out: &mut String, text: &str, query: &Query) {
     }
 }
 
-fn dump_change(out: &mut String, text: &str, change: &ChangeFlow) {
+/// What a flow of AUTO CDC says beside its query.
+pub(super) fn dump_change(out: &mut String, place: &dyn Fn(Span) -> String, change: &ChangeFlow) {
     let names = |names: &[Spanned<String>]| names.iter().map(|name| name.value.as_str()).collect::<Vec<_>>().join(", ");
     writeln!(out, "  keys {} stored as {:?}", names(&change.keys), change.scd_type()).unwrap();
     if change.options != ChangeOptions::default() {
@@ -189,20 +190,19 @@ fn dump_change(out: &mut String, text: &str, change: &ChangeFlow) {
     let selection = |out: &mut String, what: &str, selection: &Option<Spanned<ColumnSelection>>| {
         let Some(selection) = selection else { return };
         let except = if matches!(selection.value, ColumnSelection::Except(_)) { "* except " } else { "" };
-        let (named, at) = (names(selection.value.names()), snippet(text, selection.span));
+        let (named, at) = (names(selection.value.names()), place(selection.span));
         writeln!(out, "  {what} {except}{named} at {at}").unwrap();
     };
     selection(out, "track", &change.track_history);
     match &change.input {
         ChangeInput::Feed(feed) => {
-            writeln!(out, "  sequence at {}", snippet(text, feed.sequence_span)).unwrap();
+            writeln!(out, "  sequence at {}", place(feed.sequence_span)).unwrap();
             for (what, span) in [("delete", feed.delete_span), ("truncate", feed.truncate_span)] {
-                span.iter().for_each(|span| writeln!(out, "  {what} at {}", snippet(text, *span)).unwrap());
+                span.iter().for_each(|span| writeln!(out, "  {what} at {}", place(*span)).unwrap());
             }
             selection(out, "columns", &feed.columns);
             if let Some(ignored) = &feed.ignore_null_updates {
-                writeln!(out, "  ignore null of {} at {}", ignored_words(&ignored.value), snippet(text, ignored.span))
-                    .unwrap();
+                writeln!(out, "  ignore null of {} at {}", ignored_words(&ignored.value), place(ignored.span)).unwrap();
             }
             if let Some(column) = &feed.columns_to_update {
                 writeln!(out, "  columns to update {}", column.value).unwrap();
@@ -212,7 +212,7 @@ fn dump_change(out: &mut String, text: &str, change: &ChangeFlow) {
             SnapshotVersions::UpdateTime => writeln!(out, "  snapshot, version by update").unwrap(),
             SnapshotVersions::Query(query) => {
                 writeln!(out, "  snapshot, version by").unwrap();
-                dump_query(out, text, query);
+                writeln!(out, "    {} at {}", query.fingerprint_text, place(query.span)).unwrap();
             }
             SnapshotVersions::Files(files) => {
                 writeln!(out, "  snapshot, version by {} as {}", files.version_regex.value, files.version_type)

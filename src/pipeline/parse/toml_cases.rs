@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::definition::Definition;
 use crate::diagnostic::{self, Diagnostic};
 use crate::parse::settings::settings;
+use crate::parse::tests::dump_change;
 use crate::parse::toml_file::toml_file;
 use crate::query::Query;
 use crate::settings::Settings;
@@ -148,12 +149,17 @@ fn print_definition(out: &mut String, workspace: &Workspace, definition: &Defini
         Definition::Flow(flow) => {
             print_query(&flow.query);
             let once = if flow.is_once { "once " } else { "" };
+            let default = if flow.is_default { "default " } else { "" };
             let place = place(workspace, flow.span);
-            writeln!(out, "{once}flow {} -> {} at {place}", flow.name.value, flow.target.value).unwrap();
+            writeln!(out, "{once}{default}flow {} -> {} at {place}", flow.name.value, flow.target.value).unwrap();
             writeln!(out, "  comment {:?}, {:?}", flow.comment, flow.limits).unwrap();
             for flow in &flow.depends_on {
                 let literal = if flow.is_literal { "" } else { ", not literal" };
                 writeln!(out, "  depends on {} at {}{literal}", flow.name, self::place(workspace, flow.span)).unwrap();
+            }
+            if let Some(change) = &flow.change {
+                writeln!(out, "  {}", flow.query.sql.as_str()).unwrap();
+                dump_change(out, &|span| self::place(workspace, span), change);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! A TOML file of definitions: `[[streaming_table]]`, `[[materialized_view]]`, `[[temporary_view]]`, `[[view]]`,
-//! `[[flow]]` → [`Definition`]s, the same that SQL gives.
+//! `[[flow]]`, `[[auto_cdc]]`, `[[auto_cdc_snapshot]]` → [`Definition`]s, the same that SQL gives.
 //!
-//! Not here: the repetition of a table by `for_each` (`for_each.rs`), the SQL inside (`query`), and whether names
+//! Not here: the keys of AUTO CDC (`toml_change.rs`), the repetition of a table by `for_each` (`for_each.rs`), the SQL inside (`query`), and whether names
 //! and targets exist (the graph).
 
 use std::collections::BTreeMap;
@@ -18,6 +18,7 @@ use crate::parse::cursor::Cursor;
 use crate::parse::for_each::bindings;
 use crate::parse::query::{query, without_comments};
 use crate::parse::settings::{dataset_name, expand_with};
+use crate::parse::toml_change::ChangeTable;
 use crate::parse::toml_reader::{Expand, TableReader, key_span};
 use crate::parse::toml_tree::{Parsed, Table, Value, parse_toml};
 use crate::query::Query;
@@ -30,18 +31,21 @@ use crate::workspace::Workspace;
 enum Kind {
     Dataset(DatasetKind),
     Flow,
+    Change(ChangeTable),
 }
 
-const TABLES: [(&str, &str, Kind); 5] = [
+const TABLES: [(&str, &str, Kind); 7] = [
     ("streaming_table", "[[streaming_table]]", Kind::Dataset(DatasetKind::StreamingTable)),
     ("materialized_view", "[[materialized_view]]", Kind::Dataset(DatasetKind::MaterializedView)),
     ("temporary_view", "[[temporary_view]]", Kind::Dataset(DatasetKind::TemporaryView)),
     ("view", "[[view]]", Kind::Dataset(DatasetKind::View)),
     ("flow", "[[flow]]", Kind::Flow),
+    ("auto_cdc", "[[auto_cdc]]", Kind::Change(ChangeTable::Feed)),
+    ("auto_cdc_snapshot", "[[auto_cdc_snapshot]]", Kind::Change(ChangeTable::Snapshot)),
 ];
 
 /// Tables that parse and aren't built yet.
-const LATER_TABLES: [&str; 4] = ["auto_cdc", "auto_cdc_snapshot", "sink", "hook"];
+const LATER_TABLES: [&str; 2] = ["sink", "hook"];
 
 /// Reads the definitions of one TOML file of the workspace, in the order of the file. A table that is wrong gives
 /// its diagnostics, and a dataset with a wrong query still its name, so that others may read it.
@@ -72,6 +76,7 @@ pub fn toml_file(file: FileId, workspace: &Workspace, settings: &Settings) -> (V
             let definition = match kind {
                 Kind::Dataset(kind) => context.dataset(kind, table, title, &expand, &mut diagnostics),
                 Kind::Flow => context.flow(table, title, &expand, &mut diagnostics),
+                Kind::Change(kind) => context.change_flow(kind, table, title, &expand, &mut diagnostics),
             };
             definitions.extend(definition);
         }
@@ -105,7 +110,7 @@ pub fn query_paths(text: &str) -> Vec<String> {
 }
 
 /// What the reading of every table needs.
-struct Context<'a> {
+pub(super) struct Context<'a> {
     /// Of the TOML file, where a `sql_file` starts from.
     path: &'a str,
     workspace: &'a Workspace,
@@ -205,7 +210,7 @@ impl Context<'_> {
         }))
     }
 
-    fn scope(&self) -> Scope {
+    pub(super) fn scope(&self) -> Scope {
         Scope { catalog: self.settings.catalog.clone(), schema: self.settings.schema.clone() }
     }
 
@@ -279,7 +284,7 @@ pub fn find_file(workspace: &Workspace, from: &str, path: &str) -> Option<FileId
 }
 
 /// The name of a flow has one part.
-fn flow_name(reader: &mut TableReader, word: Spanned<String>) -> Option<Spanned<String>> {
+pub(super) fn flow_name(reader: &mut TableReader, word: Spanned<String>) -> Option<Spanned<String>> {
     let mut name = Name::split(&word.value);
     if name.parts.len() > 1 {
         reader.report(
@@ -297,7 +302,7 @@ fn flow_name(reader: &mut TableReader, word: Spanned<String>) -> Option<Spanned<
 }
 
 /// `depends_on = "f"` or `["f", "g"]`: the flows to wait for.
-fn depends_on(reader: &mut TableReader) -> Vec<FlowReference> {
+pub(super) fn depends_on(reader: &mut TableReader) -> Vec<FlowReference> {
     let mut flows = Vec::new();
     for word in reader.mapped_words("depends_on").unwrap_or_default() {
         let text = &word.value;
@@ -371,7 +376,7 @@ fn refuse_later_keys(reader: &mut TableReader, kind: DatasetKind) {
 }
 
 /// `limits = { threads = 2, memory = "512MB", retries = 0 }`.
-fn flow_limits(reader: &mut TableReader) -> FlowLimits {
+pub(super) fn flow_limits(reader: &mut TableReader) -> FlowLimits {
     let Some(table) = reader.table("limits") else { return FlowLimits::default() };
     reader.nested(table, "`limits`", |reader| {
         let limits = FlowLimits {

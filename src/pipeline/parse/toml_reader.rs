@@ -362,7 +362,8 @@ impl<'t, 'd> TableReader<'t, 'd> {
         Diagnostic::error("wrong-type", value.span, message)
     }
 
-    fn wrong_type(&mut self, key: &str, value: &Spanned<Value>, expected: &str) {
+    /// Reports a value of another type than the key takes.
+    pub fn wrong_type(&mut self, key: &str, value: &Spanned<Value>, expected: &str) {
         let mut diagnostic = self.type_error(key, value, expected);
         if expected == "a string" && !matches!(value.value, Value::Array(_) | Value::Table(_)) {
             diagnostic = diagnostic.help("write it in quotes");

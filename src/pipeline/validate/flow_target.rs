@@ -43,17 +43,21 @@ pub(super) fn check(graph: &Graph, _settings: &Settings, diagnostics: &mut Vec<D
             _ => {}
         }
         for flow in dataset.flows.iter().map(|id| graph.flow(*id)) {
-            let is_insert = matches!(flow.kind, FlowKind::Append | FlowKind::Once) && !flow.is_default;
-            if is_insert && dataset.kind() != DatasetKind::StreamingTable && dataset.flows.len() == 1
-                || is_insert && !dataset.kind().is_stored()
+            let writes = flow.kind != FlowKind::Complete && (flow.kind.is_change() || !flow.is_default);
+            if writes && dataset.kind() != DatasetKind::StreamingTable && dataset.flows.len() == 1
+                || writes && !dataset.kind().is_stored()
             {
+                let is_change_of_view = flow.kind.is_change() && dataset.kind() == DatasetKind::TemporaryView;
                 diagnostics.push(
                     Diagnostic::error(
                         "flow-into-view",
                         flow.name_span,
                         format!("flow `{}` writes to `{}`, a {}", flow.name, dataset.label, dataset.kind().words()),
                     )
-                    .condition("FLOW_WRITES_TO_VIEW_NOT_SUPPORTED")
+                    .condition(match is_change_of_view {
+                        true => "INVALID_FLOW_QUERY_TYPE.AUTOCDC_RELATION_FOR_TEMPORARY_VIEW",
+                        false => "FLOW_WRITES_TO_VIEW_NOT_SUPPORTED",
+                    })
                     .reason("only a streaming table takes rows from flows")
                     .label(dataset.definition.name.span, "the target")
                     .help(format!("declare CREATE OR REFRESH STREAMING TABLE {}", dataset.label)),

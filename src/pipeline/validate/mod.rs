@@ -13,9 +13,11 @@
 //! - `channel.rs`: what needs the preview channel
 //! - `unknown_predecessor.rs`, `predecessor_view.rs`, `repeated_predecessor.rs`: whom `depends_on` may name
 //! - `self_dependency.rs`, `order_cycle.rs`: flows that would wait for themselves
+//! - `auto_cdc/`: what flows of AUTO CDC say, each and among themselves
 //!
 //! `blocks.rs` is no rule: it folds what follows from an error under the error.
 
+mod auto_cdc;
 mod blocks;
 mod channel;
 mod column_type;
@@ -34,6 +36,7 @@ mod unknown_predecessor;
 mod view;
 mod view_depth;
 
+pub use auto_cdc::tracked::words as tracked_words;
 pub use blocks::fold as fold_consequences;
 
 use crate::diagnostic::Diagnostic;
@@ -61,6 +64,19 @@ const RULES: &[Rule] = &[
     repeated_predecessor::check,
     self_dependency::check,
     order_cycle::check,
+    auto_cdc::insert_beside::check,
+    auto_cdc::keys::check,
+    auto_cdc::scd_type::check,
+    auto_cdc::tracked::check,
+    auto_cdc::two_snapshots::check,
+    auto_cdc::snapshot_scd_type::check,
+    auto_cdc::snapshot_ignore_null::check,
+    auto_cdc::snapshot_mode::check,
+    auto_cdc::truncate_history::check,
+    auto_cdc::track_without_history::check,
+    auto_cdc::partial_updates::check,
+    auto_cdc::reserved_name::check,
+    auto_cdc::properties::check,
 ];
 
 /// Checks a graph against every rule.

@@ -18,8 +18,8 @@ use super::cursor::{Cursor, quote};
 use super::dialect::SparkDialect;
 use super::token::{TokenKind, tokenize};
 use crate::diagnostic::{Diagnostic, nearest};
-use crate::query::Query;
-use crate::text::MappedText;
+use crate::query::{FilesCall, Input, InputSource, Query};
+use crate::text::{MappedText, Span};
 
 mod inputs;
 mod calls;
@@ -81,11 +81,12 @@ pub fn query(text: &MappedText) -> (Option<Query>, Vec<Diagnostic>) {
     (Some(Query { sql, inputs, span, fingerprint_text }), diagnostics)
 }
 
-/// Checks that `text` is one expression over the columns of a row, without a query in it.
+/// Checks that `text` is one expression over the columns of a row, without a query in it. `follows`: words that may
+/// stand behind it, to suggest one for what does.
 ///
 /// # Errors
 /// What it is not, at its place.
-pub(super) fn expression(text: &MappedText) -> Result<(), Box<Diagnostic>> {
+pub(super) fn expression(text: &MappedText, follows: &[&str]) -> Result<(), Box<Diagnostic>> {
     let cursor = Cursor::new(text);
     check_size(&cursor)?;
     let Taken { sql, inputs, diagnostics, .. } = inputs::take_inputs(cursor);
@@ -97,13 +98,21 @@ pub(super) fn expression(text: &MappedText) -> Result<(), Box<Diagnostic>> {
         let next = parser.peek_token();
         Ok((parsed, (next.token != sqlparser::tokenizer::Token::EOF).then_some(next.span)))
     });
-    let (parsed, rest) = parsed.map_err(|error| syntax_error(&sql, &error))?;
+    let (parsed, rest) = parsed.map_err(|error| {
+        let mut error = syntax_error(&sql, &error);
+        error.message = error.message.replace("the query ends here", "the expression ends here");
+        error
+    })?;
     if let Some(rest) = rest {
         let range = Places::new(sql.as_str()).range(rest);
-        let found = quote(&sql.as_str()[range.clone()]);
+        let found = &sql.as_str()[range.clone()];
+        let span = sql.origin(range);
         let error =
-            Diagnostic::error("syntax-error", sql.origin(range), format!("{found} doesn't continue the expression"));
-        return Err(Box::new(error.help("a keyword or operator is missing before it, or it is one word too many")));
+            Diagnostic::error("syntax-error", span, format!("{} doesn't continue the expression", quote(found)));
+        return Err(Box::new(match nearest(found, follows.iter().copied()) {
+            Some(near) => error.help(format!("did you mean `{near}`?")).edit(span, near),
+            None => error.help("a keyword or operator is missing before it, or it is one word too many"),
+        }));
     }
     let has_query = ast::visit_expressions(&parsed, |part| match part {
         ast::Expr::Subquery(_) | ast::Expr::Exists { .. } | ast::Expr::InSubquery { .. } => ControlFlow::Break(()),
@@ -118,6 +127,22 @@ pub(super) fn expression(text: &MappedText) -> Result<(), Box<Diagnostic>> {
         ));
     }
     Ok(())
+}
+
+/// The query that gives all of the files of `call`, which stands at `span`.
+pub(super) fn files_query(call: FilesCall, span: Span) -> Query {
+    let name = "__input_0".to_string();
+    let mut sql = MappedText::new();
+    sql.push_replacement(&format!("SELECT * FROM {name}"), span);
+    let options: Vec<String> = call
+        .options
+        .iter()
+        .map(|option| format!(", {} => '{}'", option.name.value, option.value.value.text()))
+        .collect();
+    let fingerprint_text = format!("SELECT * FROM read_files ('{}'{})", call.path.value, options.concat());
+    let source = InputSource::Files(call);
+    let input = Input { name, source, stream: false, options: Vec::new(), span, name_span: None, uses_metadata: false };
+    Query { sql, inputs: vec![input], span, fingerprint_text }
 }
 
 /// Comments become blanks.
@@ -357,7 +382,7 @@ fn lower_first(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::{FileId, Span};
+    use crate::text::FileId;
 
     fn read(sql: &str) -> (Option<Query>, Vec<Diagnostic>) {
         query(&MappedText::from_file(FileId(0), sql, 0..sql.len()))

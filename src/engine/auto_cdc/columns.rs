@@ -1,0 +1,110 @@
+//! Which columns of a flow's query are keys and which are values, in the types that the target has them; and what of
+//! that the target's side table records.
+
+use datafusion::common::{Column, DataFusionError};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast};
+use pipeline::auto_cdc::{ChangeFlow, END_AT, START_AT, ScdType, is_internal};
+use pipeline::data_type::{DataType, Field};
+
+use super::position::POSITION;
+use super::spec::TargetSpec;
+use crate::columns::{Columns, Misfit, grow, output_fields};
+use crate::data_type::{from_arrow, position, to_arrow};
+
+/// The columns of one flow in its target.
+#[derive(Debug, Clone)]
+pub struct FlowColumns {
+    /// All of the target's, those that the flow adds included.
+    pub table: Columns,
+    /// As the target has them.
+    pub keys: Vec<Field>,
+    /// What the flow gives beside the keys, as the target has it.
+    pub values: Vec<Field>,
+    /// Of `values`, those whose NULL keeps what is stored.
+    pub ignored: Vec<String>,
+    pub spec: TargetSpec,
+}
+
+impl FlowColumns {
+    /// The columns of a flow whose query gives `schema`, with a sequence of type `sequence`, into a target that has
+    /// `table`.
+    ///
+    /// # Errors
+    /// Every column that doesn't fit the target.
+    pub fn of(
+        change: &ChangeFlow,
+        schema: &arrow::datatypes::Schema,
+        sequence: DataType,
+        table: &Columns,
+    ) -> Result<FlowColumns, Vec<Misfit>> {
+        let given: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+        let kept = change.kept_columns(&given);
+        let kept_schema = schema.project(&kept).expect("the indices are the schema's own");
+        let mut fields = output_fields(&kept_schema)?;
+        if change.scd_type() == ScdType::Two {
+            fields.extend(interval(&sequence));
+        }
+        let table = grow(table, &fields)?;
+        let is_interval = |name: &str| [START_AT, END_AT].iter().any(|column| column.eq_ignore_ascii_case(name));
+        let in_table = |name: &str| position(&table.fields, name).map(|at| table.fields[at].clone());
+        let keys: Vec<Field> = change.keys.iter().filter_map(|key| in_table(&key.value)).collect();
+        let values: Vec<Field> = fields
+            .iter()
+            .filter(|field| !change.is_key(&field.name) && !is_interval(&field.name))
+            .filter_map(|field| in_table(&field.name))
+            .collect();
+        let ignored = change.ignore_null_columns(&given).into_iter().map(|at| given[at].to_string()).collect();
+        // What is tracked is a matter of the target: a column that only another flow gives is NULL in this one's rows.
+        let all: Vec<&str> =
+            table.fields.iter().map(|field| field.name.as_str()).filter(|name| !is_interval(name)).collect();
+        let (tracked, untracked) = match change.scd_type() {
+            ScdType::One => (Vec::new(), Vec::new()),
+            ScdType::Two => all
+                .iter()
+                .filter(|name| !change.is_key(name))
+                .map(|name| (*name).to_string())
+                .partition(|name| change.tracks(name)),
+        };
+        let spec = TargetSpec { scd_type: change.scd_type(), keys: keys.clone(), sequence, tracked, untracked };
+        Ok(FlowColumns { table, keys, values, ignored, spec })
+    }
+
+    /// The query with keys and values in the target's types, and what is told apart by name: sequence, conditions,
+    /// positions.
+    pub fn project(&self, query: LogicalPlan, more: &[&str]) -> Result<LogicalPlan, DataFusionError> {
+        let schema = query.schema().clone();
+        let mut expressions = Vec::new();
+        for (qualifier, field) in schema.iter() {
+            let column = Expr::Column(Column::new(qualifier.cloned(), field.name()));
+            let wanted = self.keys.iter().chain(&self.values).find(|wanted| wanted.name.eq_ignore_ascii_case(field.name()));
+            match wanted {
+                Some(wanted) => {
+                    let data_type = to_arrow(&wanted.data_type);
+                    let column = if *field.data_type() == data_type { column } else { cast(column, data_type) };
+                    expressions.push(column.alias(&wanted.name));
+                }
+                None if is_internal(field.name()) || more.iter().any(|more| more.eq_ignore_ascii_case(field.name())) => {
+                    expressions.push(column.alias(field.name()));
+                }
+                None => {}
+            }
+        }
+        LogicalPlanBuilder::from(query).project(expressions)?.build()
+    }
+}
+
+/// `__START_AT` and `__END_AT`.
+pub fn interval(sequence: &DataType) -> [Field; 2] {
+    [START_AT, END_AT].map(|name| Field {
+        name: name.to_string(),
+        data_type: sequence.clone(),
+        is_nullable: true,
+        comment: None,
+    })
+}
+
+/// The type of a column of a query; None if there is none, or no table can hold it.
+pub fn type_of(query: &LogicalPlan, column: &str) -> Option<DataType> {
+    let mut fields = query.schema().fields().iter();
+    from_arrow(fields.find(|field| field.name() == column)?.data_type())
+}

@@ -1,0 +1,52 @@
+//! Events that can't be applied: the words for what is refused of a micro-batch, before anything is written.
+
+use super::events::Refused;
+use crate::error::Error;
+
+impl Refused {
+    /// The error of a micro-batch that has such events, a missing sequence first; None if it has none. `flow` begins
+    /// the message, `place` says where an event stood.
+    pub fn error(&self, flow: &str, batch: i64, keys: &[String], place: &dyn Fn([u64; 3]) -> String) -> Option<Error> {
+        let examples = |wanted: &dyn Fn(&str) -> bool| {
+            let found = self.examples.iter().filter(|(_, what)| wanted(what));
+            found.map(|(position, what)| format!("{} ({what} is NULL)", place(*position))).collect::<Vec<_>>().join(", ")
+        };
+        if self.null_sequences > 0 {
+            return Some(Error::user(
+                "null-sequence",
+                format!(
+                    "{flow}: batch {batch} has {} events whose SEQUENCE BY is NULL, so they have no place in their key's \
+                     history [AUTOCDC_MICROBATCH_VALIDATION.NULL_SEQUENCE]: {}",
+                    self.null_sequences,
+                    examples(&|what| what == "SEQUENCE BY")
+                ),
+                "nothing of the batch was applied; give the events a sequence, or leave them out in a temporary view that \
+                 the flow reads: WHERE … IS NOT NULL",
+            ));
+        }
+        if self.null_keys.iter().all(|count| *count == 0) {
+            return None;
+        }
+        let counts: Vec<String> = keys
+            .iter()
+            .zip(&self.null_keys)
+            .filter(|(_, count)| **count > 0)
+            .map(|(key, count)| format!("`{key}`={count}"))
+            .collect();
+        Some(Error::user(
+            "null-key",
+            format!(
+                "{flow}: batch {batch} has events without a key: {} [AUTOCDC_MICROBATCH_VALIDATION.NULL_KEY]: {}",
+                counts.join(", "),
+                examples(&|what| what != "SEQUENCE BY")
+            ),
+            "nothing of the batch was applied; leave such events out in a temporary view that the flow reads, or let them \
+             be dropped and counted: TBLPROPERTIES ('flowbench.nullKeys' = 'drop')",
+        ))
+    }
+
+    /// Events without a key.
+    pub fn keyless(&self) -> u64 {
+        self.null_keys.iter().sum()
+    }
+}
