@@ -36,7 +36,7 @@ pub(crate) fn lints(engine: &Engine, history: &History, sources: &Sources) -> Ve
     let by_name = by_name(history);
     for flow in &engine.graph().flows {
         let known = by_name.get(&flow.name.to_lowercase()).copied();
-        let is_done = flow.kind == FlowKind::Once && known.is_some_and(|known| known.is_done);
+        let is_done = flow.kind.is_once() && known.is_some_and(|known| known.is_done);
         let has_started = known.is_some_and(|known| known.is_done || known.has_checkpoint);
         let notice = match (is_done, has_started || by_name.is_empty()) {
             (true, _) => known.and_then(|known| edited_since_done(flow, known)),
@@ -68,7 +68,7 @@ pub(crate) async fn look(engine: &Engine, state: Option<&State>, history: &Histo
     let by_name = by_name(history);
     for flow in &engine.graph().flows {
         let known = by_name.get(&flow.name.to_lowercase()).copied();
-        if flow.kind == FlowKind::Once && known.is_some_and(|known| known.is_done) {
+        if flow.kind.is_once() && known.is_some_and(|known| known.is_done) {
             continue;
         }
         for (spec, _) in file_inputs(engine, flow).collect::<Vec<_>>() {
@@ -121,7 +121,7 @@ fn empty_source(flow: &Flow, spec: &ReadFiles, span: Span, listed: &Listed, has_
         n => format!("; {n} files there are kept out by modifiedAfter, modifiedBefore or pathGlobFilter"),
     };
     let (reason, help) = match flow.kind {
-        FlowKind::Once => {
+        FlowKind::Once | FlowKind::CdcOnce => {
             ("it would be done with 0 rows", "correct the path, or bring the files before the next update")
         }
         _ => {
@@ -172,8 +172,9 @@ fn overlaps(engine: &Engine, history: &History, sources: &Sources) -> Vec<Diagno
     let graph = engine.graph();
     let mut by_target: BTreeMap<_, Vec<&Flow>> = BTreeMap::new();
     for flow in &graph.flows {
-        let is_done = flow.kind == FlowKind::Once && history.flow(&flow.name).is_some_and(|known| known.is_done);
-        if flow.kind != FlowKind::Complete && !is_done {
+        let is_done = flow.kind.is_once() && history.flow(&flow.name).is_some_and(|known| known.is_done);
+        // Events that are applied twice change nothing.
+        if flow.kind != FlowKind::Complete && !flow.kind.is_change() && !is_done {
             by_target.entry(flow.target).or_default().push(flow);
         }
     }

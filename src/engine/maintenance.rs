@@ -9,14 +9,8 @@ use pipeline::event::{Details, Level};
 use crate::error::Result;
 use crate::fail_point;
 use crate::record::About;
-use crate::table::{SharedTable, compact};
+use crate::table::{Compacted, CompactionLimits, SharedTable, compact};
 use crate::update::Update;
-
-/// Small files in a table (or partition) from which on they are joined.
-const SMALL_FILES_MIN: usize = 64;
-
-/// Joined files grow to about this size.
-const FILE_BYTES: usize = 128 << 20;
 
 /// Unreferenced files stay this long: readers of an older version and `show --at-version` need them.
 const RETENTION: Duration = Duration::from_secs(7 * 24 * 3600);
@@ -72,20 +66,19 @@ async fn run(update: &Update) -> Result<()> {
 }
 
 async fn upkeep(update: &Update, label: &str, table: &SharedTable) -> Result<()> {
-    if table.lock().await.file_count() >= SMALL_FILES_MIN {
-        let compacted = compact(table, SMALL_FILES_MIN, FILE_BYTES).await?;
-        if compacted.files_after < compacted.files_before {
-            update.recorder.report(
-                Level::Info,
-                About::dataset(label),
-                format!("`{label}`: {} files joined to {}", compacted.files_before, compacted.files_after),
-                Details::Maintenance {
-                    operation: "COMPACT".to_string(),
-                    files_added: compacted.files_after as u64,
-                    files_removed: compacted.files_before as u64,
-                },
-            );
-        }
+    let compacted = compact(table, &CompactionLimits::default()).await?;
+    if compacted != Compacted::default() {
+        let Compacted { files_before, files_after } = compacted;
+        update.recorder.report(
+            Level::Info,
+            About::dataset(label),
+            format!("`{label}`: {files_before} files joined to {files_after}"),
+            Details::Maintenance {
+                operation: "COMPACT".to_string(),
+                files_added: files_after as u64,
+                files_removed: files_before as u64,
+            },
+        );
     }
     Ok(())
 }

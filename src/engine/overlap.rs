@@ -26,7 +26,8 @@ pub(crate) async fn overlaps(
     let mut read: Vec<(FlowId, HashSet<String>)> = Vec::new();
     for (id, action) in plan.flows.iter().copied() {
         let flow = graph.flow(id);
-        if flow.kind == FlowKind::Complete || action == FlowAction::Excluded {
+        // Events of AUTO CDC that are applied twice change nothing.
+        if flow.kind == FlowKind::Complete || flow.kind.is_change() || action == FlowAction::Excluded {
             continue;
         }
         let mut paths = HashSet::new();

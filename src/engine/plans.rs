@@ -42,6 +42,8 @@ pub(crate) type InputSchemas = HashMap<InputId, SchemaRef>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReadingId {
     Flow(FlowId),
+    /// The `WITH VERSION (…)` of a flow.
+    Version(FlowId),
     View(DatasetId),
 }
 
@@ -50,6 +52,7 @@ impl ReadingId {
     pub fn reading(self, graph: &Graph) -> &Reading {
         match self {
             ReadingId::Flow(id) => &graph.flow(id).reading,
+            ReadingId::Version(id) => graph.flow(id).version.as_ref().expect("the id is that of a flow with versions"),
             ReadingId::View(id) => graph.dataset(id).view.as_ref().expect("the id is a view's"),
         }
     }
@@ -57,7 +60,7 @@ impl ReadingId {
     /// The dataset that it makes.
     pub fn dataset(self, graph: &Graph) -> DatasetId {
         match self {
-            ReadingId::Flow(id) => graph.flow(id).target,
+            ReadingId::Flow(id) | ReadingId::Version(id) => graph.flow(id).target,
             ReadingId::View(id) => id,
         }
     }

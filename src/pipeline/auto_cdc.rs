@@ -114,6 +114,8 @@ pub struct ChangeFeed {
     pub columns_to_update: Option<Spanned<String>>,
     /// The expression of `SEQUENCE BY`.
     pub sequence_span: Span,
+    /// The names in it, of columns, fields and functions, as written.
+    pub sequence_words: Vec<String>,
     /// The condition of `APPLY AS DELETE WHEN`; [`DELETE_COLUMN`] is there if and only if this is.
     pub delete_span: Option<Span>,
     /// The condition of `APPLY AS TRUNCATE WHEN`; [`TRUNCATE_COLUMN`] is there if and only if this is.
@@ -334,6 +336,7 @@ impl ChangeFlow {
                 columns,
                 columns_to_update,
                 sequence_span,
+                sequence_words: _,
                 delete_span,
                 truncate_span,
                 source_span,

@@ -29,7 +29,7 @@ impl Work<'_> {
         }
         let flow = match id {
             ReadingId::Flow(id) => Some(graph.flow(id)),
-            ReadingId::View(_) => None,
+            ReadingId::Version(_) | ReadingId::View(_) => None,
         };
         let mut schemas = InputSchemas::new();
         let mut is_known = true;

@@ -3,14 +3,17 @@
 //!
 //! - `mod.rs`: the analysis from wave to wave of the graph
 //! - `inputs.rs`: the columns of what a query reads; `table.rs`: those of a dataset's table
+//! - `change.rs`: a flow of AUTO CDC over the columns of its source; `change_target.rs`: those of one table together
 
+mod change;
+mod change_target;
 mod inputs;
 mod table;
 
 use std::collections::{BTreeSet, HashMap};
 
 use arrow::datatypes::SchemaRef;
-use pipeline::data_type::Field;
+use pipeline::data_type::{DataType, Field};
 use pipeline::diagnostic::{self, Diagnostic};
 use pipeline::graph::{DatasetId, FlowId};
 use pipeline::validate::fold_consequences;
@@ -40,8 +43,10 @@ pub struct Analysis {
     pub diagnostics: Vec<Diagnostic>,
     /// By [`DatasetId`]: what its table holds or will hold; None where that is not known yet.
     pub columns: Vec<Option<Columns>>,
-    /// By [`FlowId`]: the columns its query gives.
+    /// By [`FlowId`]: the columns it gives its dataset.
     pub flows: Vec<Option<Vec<Field>>>,
+    /// By [`FlowId`]: the type of the sequence of a flow of AUTO CDC, or of its snapshots' versions.
+    pub sequences: Vec<Option<DataType>>,
 }
 
 impl Analysis {
@@ -116,6 +121,7 @@ impl Engine {
                 diagnostics: self.diagnostics().to_vec(),
                 columns: vec![None; graph.datasets.len()],
                 flows: vec![None; graph.flows.len()],
+                sequences: vec![None; graph.flows.len()],
             },
         };
         // A graph with errors is analysed as far as it goes: broken inputs are unresolved, not guessed.
@@ -158,10 +164,19 @@ impl<'a> Work<'a> {
         let mut wanted: Vec<(ReadingId, InputSchemas)> = Vec::new();
         for id in wave {
             let dataset = graph.dataset(*id);
-            let flows = dataset.flows.iter().map(|flow| ReadingId::Flow(*flow));
+            // The version before the flow whose bounds it types.
+            let flows = dataset.flows.iter().flat_map(|flow| {
+                let version = graph.flow(*flow).version.as_ref().map(|_| ReadingId::Version(*flow));
+                version.into_iter().chain([ReadingId::Flow(*flow)])
+            });
             let view = dataset.view.as_ref().filter(|_| views).map(|_| ReadingId::View(*id));
             for reading in flows.chain(view).collect::<Vec<_>>() {
                 if let Some(schemas) = self.schemas(*id, reading).await? {
+                    if let ReadingId::Flow(flow) = reading
+                        && !self.check_reserved_names(flow, &schemas)
+                    {
+                        continue;
+                    }
                     wanted.push((reading, schemas));
                 }
             }
@@ -173,6 +188,7 @@ impl<'a> Work<'a> {
             let output = self.planned(id, &planned);
             match id {
                 ReadingId::View(id) => self.view(id, output),
+                ReadingId::Version(id) => output.into_iter().for_each(|output| self.version(id, output)),
                 ReadingId::Flow(id) => drop(given.insert(id, output.and_then(|output| self.flow(id, output)))),
             }
         }
@@ -185,6 +201,7 @@ impl<'a> Work<'a> {
             for (flow, fields) in &given {
                 self.analysis.flows[flow.0].clone_from(fields);
             }
+            self.check_change_target(dataset, &given);
             let columns = self.columns(*id, dataset, &given).await?;
             if let Some(columns) = &columns {
                 self.check_layout(dataset, columns);
@@ -244,6 +261,9 @@ impl<'a> Work<'a> {
     /// The columns that a flow's query gives; None if they fit no table.
     fn flow(&mut self, id: FlowId, output: &Output) -> Option<Vec<Field>> {
         let flow = self.engine.graph().flow(id);
+        if flow.change.is_some() && !matches!(output, Output::Names(_)) {
+            return self.change_columns(id, output);
+        }
         let span = flow.reading.query.span;
         match output {
             Output::Fields(fields) => Some(fields.clone()),

@@ -4,6 +4,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use datafusion::common::ScalarValue;
+use pipeline::auto_cdc::{END_AT, START_AT};
 use pipeline::change::AppliedDataset;
 use pipeline::data_type::{DataType, Field};
 use pipeline::ddl::parse_type;
@@ -115,14 +116,14 @@ impl<'a> Work<'a> {
     pub(super) fn misfit(
         &self,
         dataset: &Dataset,
-        flow: FlowId,
+        flow_id: FlowId,
         misfit: &Misfit,
         first: &HashMap<String, FlowId>,
         is_declared: bool,
         is_stored: bool,
     ) -> Diagnostic {
         let graph = self.engine.graph();
-        let flow = graph.flow(flow);
+        let flow = graph.flow(flow_id);
         let span = flow.reading.query.span;
         let label = &dataset.label;
         match misfit {
@@ -156,14 +157,32 @@ impl<'a> Work<'a> {
                     false => diagnostic.condition("CANNOT_MERGE_INCOMPATIBLE_DATA_TYPE"),
                 };
                 let reads_files = graph.all_inputs(&flow.reading).iter().any(|i| matches!(i.source, Source::Files(_)));
-                let mut cast = format!("make it {to} in the query: CAST(… AS {to}) AS {column}");
-                if reads_files {
+                let mut cast = match flow.kind.is_change() {
+                    _ if is_bound(column) => format!("make it the type of the sequence: SEQUENCE BY CAST(… AS {to})"),
+                    true => format!("make it {to} in a temporary view, CAST(… AS {to}) AS {column}, and read that"),
+                    false => format!("make it {to} in the query: CAST(… AS {to}) AS {column}"),
+                };
+                if reads_files && !is_bound(column) {
                     cast.push_str(&format!(", or give read_files schemaHints => \"{column} {to}\""));
                 }
                 diagnostic.reason(format!("{from} can't be widened to {to}")).help(match is_stored {
                     true => format!("{cast}; or build the table anew: flowbench run --full-refresh {label}"),
                     false => cast,
                 })
+            }
+            Misfit::Undeclared { column } if is_bound(column) => {
+                let message = format!("`{label}` is declared without `{column}`, which SCD type 2 fills");
+                Diagnostic::error("undeclared-column", dataset.definition.name.span, message)
+                    .condition("USER_SPECIFIED_AND_INFERRED_SCHEMA_NOT_COMPATIBLE")
+                    .reason("a row of SCD type 2 says from when to when it holds")
+                    .label(flow.name_span, format!("`{}` stores it as SCD type 2", flow.name))
+                    .help(match &self.analysis.sequences[flow_id.0] {
+                        Some(sequence) => format!(
+                            "declare both of the sequence's type: {START_AT} {sequence}, {END_AT} {sequence}; or declare no \
+                             columns"
+                        ),
+                        None => format!("declare both of the sequence's type: {START_AT}, {END_AT}; or declare no columns"),
+                    })
             }
             misfit => Diagnostic::error("undeclared-column", span, format!("flow `{}`: {misfit}", flow.name))
                 .condition("USER_SPECIFIED_AND_INFERRED_SCHEMA_NOT_COMPATIBLE")
@@ -306,6 +325,11 @@ impl<'a> Work<'a> {
             self.analysis.diagnostics.push(problem);
         }
     }
+}
+
+/// True for the columns that SCD type 2 adds.
+fn is_bound(column: &str) -> bool {
+    [START_AT, END_AT].iter().any(|bound| bound.eq_ignore_ascii_case(column))
 }
 
 /// Columns of flows among themselves, before anything is stored: the wider type wins, whichever comes first.

@@ -1,46 +1,49 @@
 //! One micro-batch of a change feed: its query's rows into the target.
 //!
 //! ```text
-//! plan with positions ─▶ partitions decode ─▶ events, a portion at a time ─▶ Application ─▶ commit
+//! plan with positions ─▶ partitions decode ─▶ events, a portion at a time ─▶ Application ─▶ side table ─▶ target
 //! ```
-//! Reading and applying overlap. A portion is as much as may be in memory; all portions of a batch become visible by
-//! one commit, or none does.
+//! Reading and applying overlap. A portion is as much as may be in memory; the portions of a batch become visible
+//! together.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 use arrow::record_batch::RecordBatch;
-use datafusion::common::{Column, DataFusionError};
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast};
+use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::execute_stream_partitioned;
 use futures::StreamExt;
-use pipeline::auto_cdc::{
-    ChangeFlow, DELETE_COLUMN, END_AT, NullKeys, SEQUENCE_COLUMN, START_AT, ScdType, TRUNCATE_COLUMN, is_internal,
-};
-use pipeline::data_type::{DataType, Field};
-use pipeline::event::{ChangeMetrics, FlowMetrics, Level};
+use pipeline::auto_cdc::{ChangeFlow, NullKeys, SEQUENCE_COLUMN};
+use pipeline::event::{ChangeMetrics, Details, FlowMetrics, Level};
+use pipeline::timeline::{Class, Kind};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use super::apply::{Application, Applied, Begin};
-use super::events::Refused;
-use super::position::{POSITION, carry};
-use super::target::{ChangeTarget, FlowColumns};
-use crate::columns::{Columns, grow, output_fields};
-use crate::data_type::{from_arrow, position, to_arrow};
+use super::apply::{Application, Applied, Batch, Place, SilenceRule, class_number};
+use super::columns::{FlowColumns, type_of};
+use super::events::{Events, Refused};
+use super::position::carry;
+use super::side::{self, Retention};
+use super::spec::{TargetSpec, drifted};
+use super::target::{ChangeTarget, SharedTarget};
 use crate::error::{Error, Result};
+use crate::fail_point;
 use crate::flow::FlowRun;
 use crate::flow::batch::{mark, misfit, partitions, plan};
 use crate::flow::inputs::{BatchInputs, OpenSource, batch_inputs};
 use crate::flow::live::scanned;
 use crate::micro_batch::query_error;
 use crate::state::PlannedInput;
+use crate::stop::Stop;
+use crate::table::PreparedCommit;
 
 /// Batches of rows that may wait between reading and applying.
 const ROWS_AHEAD: usize = 16;
+/// Events of about so many bytes are applied at once.
+const PORTION_BYTES: usize = 128 << 20;
 
-/// Applies a planned batch.
+/// Applies a planned batch of a feed.
 pub(crate) async fn run(
     run: &FlowRun<'_>,
     change: &ChangeFlow,
@@ -52,32 +55,235 @@ pub(crate) async fn run(
     run.live.batch_rows.store(0, Relaxed);
     let batch_inputs = batch_inputs(sources, inputs, Some(batch)).await?;
     let query = carry(plan(run, &batch_inputs).await?).map_err(|error| query_error(&run.during(), error))?;
-    let columns = FeedColumns::of(run, change, &query).await?;
-    let query = columns.project(query).map_err(|error| query_error(&run.during(), error))?;
-    let (rows, reading) = read(run, &query, &batch_inputs).await?;
-    let target = ChangeTarget::shared(run, &columns.flow).await?;
-    let begin = Begin::feed(run, change, batch, columns)?;
-    let outcome = apply(target, begin, rows, run).await;
-    // What stopped the reading explains why there were no more rows.
-    reading.finish().await?;
-    let (applied, refused) = outcome?;
+    let feed = change.feed().ok_or_else(|| Error::Internal("a snapshot was run as a feed".to_string()))?;
+    let to_update = feed.columns_to_update.as_ref().map(|column| column.value.clone());
+    let sequence = type_of(&query, SEQUENCE_COLUMN)
+        .ok_or_else(|| Error::Internal(format!("{}: its sequence has no type", run.during())))?;
+    let columns = columns(run, change, &query, sequence).await?;
+    let more: Vec<&str> = to_update.as_deref().into_iter().collect();
+    let query = columns.project(query, &more).map_err(|error| query_error(&run.during(), error))?;
+    let silence = match to_update {
+        Some(column) => SilenceRule::Unlisted(column),
+        None if columns.ignored.is_empty() => SilenceRule::None,
+        None => SilenceRule::Nulls,
+    };
+    let class = if run.flow.kind.is_once() { Class::Once } else { Class::Live };
+    let what = Batch { columns, flow: side_flow(run, class), app_id: run.app_id(), batch, silence };
+
+    let target = run.update.change_targets.of(run).await?;
+    let mut rows = read(run, &query, batch_inputs.work_bytes).await?;
+    let (applied, refused) = {
+        let mut target = target.lock_owned().await;
+        let (stop, drops) = (run.update.stop.clone(), change.options.null_keys == Some(NullKeys::Drop));
+        let flow = run.during();
+        let place = places(sources, inputs);
+        let task = tokio::task::spawn_blocking(move || {
+            let outcome = apply(&mut target, &what, &mut rows, &stop, &|refused, keys| match drops {
+                true => refused.without_keys().error(&flow, batch, keys, &place),
+                false => refused.error(&flow, batch, keys, &place),
+            });
+            (outcome, target)
+        });
+        let (outcome, target) = task.await.map_err(|error| Error::Internal(format!("{}: {error}", run.during())))?;
+        let (applied, refused, prepared) = outcome?;
+        fail_point::hit("side-committed", Some(&run.flow.name))?;
+        if let Some(prepared) = prepared {
+            target.commit(prepared).await?;
+        }
+        (applied, refused)
+    };
+    fail_point::hit("committed", Some(&run.flow.name))?;
+    let version = run.target()?.table.lock().await.version();
+    tell(run, batch, sources, inputs, &applied, &refused);
+    let counts = applied.counts;
     let metrics = FlowMetrics {
         batches: 1,
         rows_in: scanned(&batch_inputs.counters).rows_in + batch_inputs.table_rows,
-        rows_out: applied.counts.upserts + applied.counts.deletes,
+        rows_out: counts.upserts + counts.deletes,
         files_in: batch_inputs.files,
         bytes_in: batch_inputs.bytes,
         duration_ms: started.elapsed().as_millis() as u64,
         changes: ChangeMetrics {
-            upserted: applied.counts.upserts,
-            deleted: applied.counts.deletes,
-            late: applied.counts.late,
-            duplicates: applied.counts.duplicates,
-            ties: applied.counts.ties,
+            upserted: counts.upserts,
+            deleted: counts.deletes,
+            late: counts.late,
+            duplicates: counts.duplicates,
+            ties: counts.ties,
             dropped: refused.keyless(),
         },
         ..scanned(&batch_inputs.counters)
     };
-    applied.report(run, batch);
-    mark(run, batch, &metrics, Some(applied.version))
+    mark(run, batch, &metrics, Some(version))
+}
+
+/// The flow's columns in its target, as that is now.
+pub(super) async fn columns(
+    run: &FlowRun<'_>,
+    change: &ChangeFlow,
+    query: &LogicalPlan,
+    sequence: pipeline::data_type::DataType,
+) -> Result<FlowColumns> {
+    let table = run.target()?.columns(run).await?;
+    FlowColumns::of(change, query.schema().as_arrow(), sequence, &table).map_err(|misfits| misfit(run, &misfits))
+}
+
+/// The flow as the side table knows it.
+pub(super) fn side_flow(run: &FlowRun<'_>, class: Class) -> side::Flow {
+    side::Flow {
+        id: run.record.flow_id.clone(),
+        generation: run.generation,
+        name: run.flow.name.clone(),
+        class: class_number(class),
+    }
+}
+
+/// Starts to run the query; its rows, or what it fails with, come through the channel.
+pub(super) async fn read(
+    run: &FlowRun<'_>,
+    query: &LogicalPlan,
+    work_bytes: u64,
+) -> Result<mpsc::Receiver<Result<RecordBatch>>> {
+    let failed = |error| query_error(&run.during(), error);
+    let session = crate::session::with_partitions(&run.session, partitions(run, work_bytes));
+    let physical = session.state().create_physical_plan(query).await.map_err(failed)?;
+    let streams = execute_stream_partitioned(physical, session.task_ctx()).map_err(failed)?;
+    let (sender, rows) = mpsc::channel(ROWS_AHEAD);
+    let during = run.during();
+    // The tasks end when the receiver is gone; the last of them closes the channel.
+    tokio::spawn(async move {
+        let mut tasks = JoinSet::new();
+        for mut stream in streams {
+            let (sender, during) = (sender.clone(), during.clone());
+            tasks.spawn(async move {
+                while let Some(batch) = stream.next().await {
+                    let batch = batch.map_err(|error| query_error(&during, error));
+                    let has_failed = batch.is_err();
+                    if sender.send(batch).await.is_err() || has_failed {
+                        return;
+                    }
+                }
+            });
+        }
+        while let Some(ended) = tasks.join_next().await {
+            if let Err(error) = ended {
+                let _ = sender.send(Err(Error::Internal(format!("{during}: {error}")))).await;
+            }
+        }
+    });
+    Ok(rows)
+}
+
+/// Reads all events, applies them, and puts them in force in the side table. `refuse` makes the error of events that
+/// can't be applied.
+fn apply(
+    target: &mut ChangeTarget,
+    batch: &Batch,
+    rows: &mut mpsc::Receiver<Result<RecordBatch>>,
+    stop: &Stop,
+    refuse: &dyn Fn(&Refused, &[String]) -> Option<Error>,
+) -> Result<(Applied, Refused, Option<PreparedCommit>)> {
+    let spec = target.recorded()?;
+    check_drift(target, spec.as_ref(), &batch.columns.spec)?;
+    let retention = match batch.columns.spec.scd_type {
+        pipeline::auto_cdc::ScdType::One => Retention::Newest,
+        pipeline::auto_cdc::ScdType::Two => Retention::All,
+    };
+    target.make_side(&batch.columns, retention)?;
+    let mut application = Application::begin(target, spec, batch)?;
+    let (mut events, mut refused) = (Events::default(), Refused::default());
+    while let Some(batch) = rows.blocking_recv() {
+        stop.check()?;
+        application.reader(None).read(&batch?, &mut events, &mut refused)?;
+        if events.bytes() >= PORTION_BYTES {
+            application.apply(&std::mem::take(&mut events))?;
+        }
+    }
+    let keys: Vec<String> = batch.columns.keys.iter().map(|key| key.name.clone()).collect();
+    if let Some(error) = refuse(&refused, &keys) {
+        return Err(error);
+    }
+    application.apply(&events)?;
+    stop.check()?;
+    let (applied, prepared) = application.commit()?;
+    Ok((applied, refused, prepared))
+}
+
+/// Refuses a flow that breaks what the target was built with.
+pub(super) fn check_drift(target: &ChangeTarget, recorded: Option<&TargetSpec>, now: &TargetSpec) -> Result<()> {
+    let drifts = recorded.map(|recorded| recorded.drifts(now)).unwrap_or_default();
+    match drifts.is_empty() {
+        true => Ok(()),
+        false => Err(drifted(&target.label, &drifts)),
+    }
+}
+
+/// Words for where an event stood, by its position.
+pub(super) fn places(
+    sources: &[OpenSource],
+    inputs: &[PlannedInput],
+) -> impl Fn([u64; 3]) -> String + Send + 'static + use<> {
+    let files = crate::flow::inputs::files_in_order(sources, inputs);
+    let table = sources.iter().find(|source| source.is_table()).map(|source| source.label.clone());
+    move |[major, minor, row]| match (files.get(minor as usize), &table) {
+        (Some(file), _) => format!("record {} of {file}", row + 1),
+        (None, Some(table)) => format!("row {} of file {} in version {major} of {table}", row + 1, minor + 1),
+        (None, None) => format!("event {}", row + 1),
+    }
+}
+
+/// Reports what the batch's numbers don't tell.
+fn tell(
+    run: &FlowRun<'_>,
+    batch: i64,
+    sources: &[OpenSource],
+    inputs: &[PlannedInput],
+    applied: &Applied,
+    refused: &Refused,
+) {
+    let about = || run.about().batch(batch);
+    let place = places(sources, inputs);
+    let place = |of: &Place| {
+        let kind = if of.kind == Kind::Delete { "delete" } else { "upsert" };
+        match of.origin.batch == batch as u64 {
+            true => format!("the {kind} at {}", place(of.position)),
+            false => format!("the {kind} of batch {}", of.origin.batch),
+        }
+    };
+    if applied.counts.ties > 0 {
+        let examples: Vec<String> = applied
+            .ties
+            .iter()
+            .map(|tie| format!("{} at {}: {} beat {}", tie.key, tie.sequence, place(&tie.winner), place(&tie.loser)))
+            .collect();
+        run.update.recorder.notice(
+            about(),
+            "sequence-ties",
+            format!(
+                "{} events have the key and sequence of another, different one: {}",
+                applied.counts.ties,
+                examples.join("; ")
+            ),
+            Some(
+                "a delete wins over an upsert, then the later one in the source; make SEQUENCE BY unique for each key, \
+                 with STRUCT(…) over several columns if need be"
+                    .to_string(),
+            ),
+        );
+    }
+    if refused.keyless() > 0 {
+        run.update.recorder.notice(
+            about(),
+            "keyless-events",
+            format!("{} events without a key were dropped", refused.keyless()),
+            Some("they are left out because of null_keys = \"drop\"".to_string()),
+        );
+    }
+    if applied.truncations > 0 {
+        run.update.recorder.report(
+            Level::Info,
+            about(),
+            format!("{} TRUNCATE events: {} rows left the table", applied.truncations, applied.rows_removed),
+            Details::Notice { code: "truncated".to_string(), help: None },
+        );
+    }
 }

@@ -39,7 +39,7 @@ pub enum Silence<'t> {
 }
 
 /// Events without what they need, over a whole micro-batch.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Refused {
     pub null_sequences: u64,
     /// By key column.

@@ -12,7 +12,7 @@
 //! - `encode`, `rows`, `events`, `refused`: rows as bytes; which of them are no events
 //! - `side`: the side table
 //! - `target`: a target and its side table, opened for an update
-//! - `apply`: events into both
+//! - `stored`, `apply`: events into both
 //! - `batch`: a micro-batch of a feed
 //!
 //! What events mean is `pipeline::timeline`.
@@ -27,4 +27,5 @@ mod refused;
 mod rows;
 pub mod side;
 pub(crate) mod spec;
+mod stored;
 pub(crate) mod target;

@@ -45,6 +45,11 @@ impl Refused {
         ))
     }
 
+    /// The same where events without a key may be left out.
+    pub fn without_keys(&self) -> Refused {
+        Refused { null_keys: Vec::new(), ..self.clone() }
+    }
+
     /// Events without a key.
     pub fn keyless(&self) -> u64 {
         self.null_keys.iter().sum()

@@ -4,6 +4,8 @@ use pipeline::auto_cdc::ScdType;
 use pipeline::data_type::{DataType, Field};
 use serde::{Deserialize, Serialize};
 
+use crate::error::Error;
+
 /// The promises that stored members depend on. Everything else of a flow may change between updates.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TargetSpec {
@@ -84,6 +86,19 @@ impl TargetSpec {
         }
         drifts
     }
+}
+
+/// The error of a flow that breaks promises of its target.
+pub fn drifted(target: &str, drifts: &[Drift]) -> Error {
+    let what: Vec<String> = drifts
+        .iter()
+        .map(|drift| format!("{} were {}, now {} [{}]", drift.what, drift.recorded, drift.now, drift.condition))
+        .collect();
+    Error::user(
+        "auto-cdc-drift",
+        format!("table `{target}` was built otherwise than its flows say now: {}", what.join("; ")),
+        format!("put the definition back; or build the table anew: flowbench run --full-refresh {target}"),
+    )
 }
 
 fn keys(keys: &[Field]) -> String {

@@ -18,6 +18,7 @@ use super::FlowRun;
 use super::evolve::{self, evolve};
 use super::inputs::{BatchInputs, OpenSource, batch_inputs};
 use super::live::scanned;
+use crate::auto_cdc;
 use crate::clock::now_us;
 use crate::columns::{by_name, grow, output_fields};
 use crate::error::{Error, Result};
@@ -95,9 +96,14 @@ async fn facts(run: &FlowRun<'_>) -> Result<Facts> {
     let known = run.update.state.known_batches(&run.record.flow_id, run.generation)?;
     let table = match &run.target {
         Some(target) => {
+            // What a crash left pending in a side table is committed by opening it.
+            let applied = match run.flow.change {
+                Some(_) => run.update.change_targets.of(run).await?.lock().await.txn(&run.app_id()),
+                None => None,
+            };
             let mut table = target.table.lock().await;
             table.refresh()?;
-            FoundTable::Exists { version: table.version(), txn: table.txn(&run.app_id()) }
+            FoundTable::Exists { version: table.version(), txn: applied.max(table.txn(&run.app_id())) }
         }
         None => FoundTable::Missing,
     };
@@ -149,7 +155,11 @@ async fn run_batch(run: &FlowRun<'_>, sources: &mut [OpenSource], batch: i64, in
     }
     for _ in 0..EVOLUTIONS_MAX {
         run.update.stop.check()?;
-        match write_and_commit(run, sources, batch, inputs).await {
+        let outcome = match &run.flow.change {
+            Some(change) => auto_cdc::batch::run(run, change, sources, batch, inputs).await,
+            None => write_and_commit(run, sources, batch, inputs).await,
+        };
+        match outcome {
             Err(Error::UnknownFields { .. }) => {
                 if !evolve(run, sources, batch, inputs).await? {
                     return Err(Error::Internal(format!(
@@ -267,7 +277,7 @@ pub(crate) fn partitions(run: &FlowRun<'_>, work_bytes: u64) -> usize {
     usize::try_from(work_bytes / BYTES_PER_TASK).unwrap_or(usize::MAX).clamp(1, most)
 }
 
-fn mark(run: &FlowRun<'_>, batch: i64, metrics: &FlowMetrics, version: Option<i64>) -> Result<()> {
+pub(crate) fn mark(run: &FlowRun<'_>, batch: i64, metrics: &FlowMetrics, version: Option<i64>) -> Result<()> {
     let completion = run.flow.kind.is_once().then(|| Completion {
         done_us: now_us(),
         update_id: Some(run.update.number),
@@ -301,7 +311,7 @@ fn mark(run: &FlowRun<'_>, batch: i64, metrics: &FlowMetrics, version: Option<i6
     run.update.recorder.check()
 }
 
-pub(super) fn misfit(run: &FlowRun<'_>, misfits: &[crate::columns::Misfit]) -> Error {
+pub(crate) fn misfit(run: &FlowRun<'_>, misfits: &[crate::columns::Misfit]) -> Error {
     let what: Vec<String> = misfits.iter().map(ToString::to_string).collect();
     Error::user(
         "schema-mismatch",

@@ -35,6 +35,13 @@ pub(crate) struct OpenSource {
     pub content: Content,
 }
 
+impl OpenSource {
+    /// True for a Delta table.
+    pub fn is_table(&self) -> bool {
+        matches!(self.content, Content::Table { .. })
+    }
+}
+
 /// What kind of source it is.
 pub(crate) enum Content {
     Files {
@@ -368,10 +375,16 @@ pub(crate) async fn batch_inputs(
 }
 
 /// A batch's files as they arrived; the ledger hands them out by path.
-pub(crate) fn in_order(files: &[SourceFile]) -> Vec<&SourceFile> {
+fn in_order(files: &[SourceFile]) -> Vec<&SourceFile> {
     let mut files: Vec<&SourceFile> = files.iter().collect();
     files.sort_by(|a, b| (a.modified_us, &a.path).cmp(&(b.modified_us, &b.path)));
     files
+}
+
+/// The files of a batch, in the order that positions count them.
+pub(crate) fn files_in_order(sources: &[OpenSource], planned: &[PlannedInput]) -> Vec<String> {
+    let plans = sources.iter().filter_map(|source| planned.iter().find(|input| Some(input.source_id) == source.source_id));
+    plans.flat_map(|plan| in_order(&plan.files)).map(|file| file.path.clone()).collect()
 }
 
 /// The rows of a table's files, each file with its place in its version; `start` is where the first of them is.

@@ -70,10 +70,10 @@ impl FlowRun<'_> {
 /// Runs a flow to the end of what there is to read, and returns its numbers.
 pub(crate) async fn run(run: &FlowRun<'_>) -> Result<FlowMetrics> {
     match run.flow.kind {
-        FlowKind::Append => append::run(run).await?,
-        FlowKind::Once => once::run(run).await?,
+        FlowKind::Append | FlowKind::Cdc => append::run(run).await?,
+        FlowKind::Once | FlowKind::CdcOnce => once::run(run).await?,
         FlowKind::Complete => complete::run(run).await?,
-        FlowKind::Cdc | FlowKind::CdcOnce | FlowKind::Snapshot | FlowKind::SnapshotOnce => {
+        FlowKind::Snapshot | FlowKind::SnapshotOnce => {
             return Err(Error::user(
                 "not-supported-yet",
                 format!("flow `{}`: changes are not applied yet", run.flow.name),

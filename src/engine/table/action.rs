@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::deletion_vector::DeletionVector;
+
 /// Partition column → value as the protocol writes it; `None` is NULL.
 pub type PartitionValues = BTreeMap<String, Option<String>>;
 
@@ -49,12 +51,22 @@ pub struct Add {
     pub stats: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tags: Option<BTreeMap<String, Option<String>>>,
-    /// Rows that another program deleted without rewriting the file. We carry it, and leave reading it to delta-rs.
+    /// Rows that are deleted though the file holds them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub deletion_vector: Option<Value>,
+    pub deletion_vector: Option<DeletionVector>,
 }
 
 impl Add {
+    /// Rows that are in the table.
+    pub fn live_rows(&self) -> Option<u64> {
+        Some(self.rows()?.saturating_sub(self.deleted_rows()))
+    }
+
+    /// Rows that the deletion vector takes away.
+    pub fn deleted_rows(&self) -> u64 {
+        self.deletion_vector.as_ref().map_or(0, DeletionVector::rows)
+    }
+
     /// Rows in the file according to its statistics, deletion vector not considered.
     pub fn rows(&self) -> Option<u64> {
         #[derive(Deserialize)]
@@ -95,11 +107,25 @@ pub struct Remove {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<i64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub deletion_vector: Option<Value>,
+    pub deletion_vector: Option<DeletionVector>,
 }
 
 fn yes() -> bool {
     true
+}
+
+impl Remove {
+    /// The file as it was in the table, as far as the action tells.
+    pub fn to_add(&self) -> Add {
+        Add {
+            path: self.path.clone(),
+            partition_values: self.partition_values.clone().unwrap_or_default(),
+            size: self.size.unwrap_or(0),
+            data_change: self.data_change,
+            deletion_vector: self.deletion_vector.clone(),
+            ..Add::default()
+        }
+    }
 }
 
 /// The last batch of an application that is in the table (Delta protocol: transaction identifiers).

@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::action::{Action, Add, CommitInfo, PartitionValues};
+use super::deletion_vector::{DeletionVector, RowSet};
 use super::state::State;
-use super::{Table, log, state};
+use super::{Table, log, state, stats};
 use crate::error::Result;
 
 /// A data file that entered a table. Serializable, so that a planned batch can name its input.
@@ -20,18 +21,18 @@ pub struct AddedFile {
     /// As the log has it; the file's identity within the table.
     pub path: String,
     pub size: u64,
-    /// `None` if whoever wrote it didn't say.
+    /// Rows in the file, deleted ones counted; `None` if whoever wrote it didn't say.
     pub rows: Option<u64>,
     pub partition_values: PartitionValues,
-    /// Rows that another program deleted in place.
+    /// Rows that are deleted though the file holds them, as of the version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub deletion_vector: Option<Value>,
+    pub deletion_vector: Option<DeletionVector>,
     #[serde(skip)]
     stats: Option<String>,
 }
 
 impl AddedFile {
-    fn new(version: i64, add: &Add) -> AddedFile {
+    pub(super) fn new(version: i64, add: &Add) -> AddedFile {
         AddedFile {
             version,
             path: add.path.clone(),
@@ -69,6 +70,25 @@ pub struct VersionChange {
     /// Files whose rows left, by `AddedFile::path`; a compaction has none.
     pub removes: Vec<String>,
     pub schema_changed: bool,
+}
+
+/// Some rows of a data file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FileRows {
+    pub file: AddedFile,
+    pub rows: RowSet,
+}
+
+/// What one version did, row by row. A compaction does nothing.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RowChanges {
+    pub version: i64,
+    pub timestamp_us: i64,
+    pub operation: String,
+    /// Rows that came into the table, with new files or because a deletion was taken back.
+    pub added: Vec<FileRows>,
+    /// Rows that left the table, with their files or alone.
+    pub removed: Vec<FileRows>,
 }
 
 /// One line of `DESCRIBE HISTORY`.
@@ -117,6 +137,51 @@ impl Table {
             removes,
             schema_changed,
         })
+    }
+
+    /// What a version did to the rows, from its log entry and the deletion vectors that it names.
+    ///
+    /// # Errors
+    /// As `changes`; `deletion-vector-unreadable` if a vacuum took an older vector.
+    pub fn row_changes(&self, version: i64) -> Result<RowChanges> {
+        let actions = self.commit_at(version)?;
+        let info = commit_info(&actions);
+        let adds = actions.iter().filter_map(|action| action.add.as_ref()).filter(|add| add.data_change);
+        let removes = actions.iter().filter_map(|action| action.remove.as_ref()).filter(|remove| remove.data_change);
+        let mut before: BTreeMap<&str, Add> = removes.map(|remove| (remove.path.as_str(), remove.to_add())).collect();
+        let (mut added, mut removed) = (Vec::new(), Vec::new());
+        let tell = |rows: RowSet, add: &Add, of: &mut Vec<FileRows>| {
+            if !rows.is_empty() {
+                of.push(FileRows { file: AddedFile::new(version, add), rows });
+            }
+        };
+        for add in adds {
+            match before.remove(add.path.as_str()) {
+                None => tell(self.live(add)?, add, &mut added),
+                Some(old) if old.deletion_vector == add.deletion_vector => {}
+                Some(old) => {
+                    let deleted = |add| Ok::<_, crate::error::Error>(self.deleted_rows(add)?.unwrap_or_default());
+                    let (old, new) = (deleted(&old)?, deleted(add)?);
+                    tell(new.as_ref() - old.as_ref(), add, &mut removed);
+                    tell(old.as_ref() - new.as_ref(), add, &mut added);
+                }
+            }
+        }
+        for add in before.values() {
+            tell(self.live(add)?, add, &mut removed);
+        }
+        let timestamp_us = timestamp_us(&self.dir, version, &info);
+        Ok(RowChanges { version, timestamp_us, operation: info.operation.unwrap_or_default(), added, removed })
+    }
+
+    /// The rows of a file that are not deleted.
+    fn live(&self, add: &Add) -> Result<RowSet> {
+        let mut rows = RowSet::new();
+        rows.insert_range(0..stats::file_rows(&self.dir, add)?);
+        if let Some(deleted) = self.deleted_rows(add)? {
+            rows -= deleted.as_ref();
+        }
+        Ok(rows)
     }
 
     /// The files of the table at a version: the initial snapshot of a stream that starts there.

@@ -1,5 +1,5 @@
-//! Putting data files into a table and taking them out, as one log entry: appends, overwrites, schema growth,
-//! and `promote`, which swaps in a whole new generation.
+//! Putting data files into a table and taking files and rows out, as one log entry: appends, overwrites, deletes,
+//! schema growth.
 //!
 //! Our own flows commit one after another (`queue.rs`), so that a conflict means another program. What it did
 //! decides: an append goes on behind it; anything it could have invalidated is an error.
@@ -10,21 +10,24 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow::datatypes::{Schema, SchemaRef};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::action::{Action, Add, CommitInfo, Metadata, Protocol, Txn, encode_path, print_actions};
+use super::action::{Action, Add, CommitInfo, Metadata, Protocol, Txn, print_actions};
+use super::deletion_vector::DeletionVector;
 use super::state::State;
 use super::writer::now_ms;
-use super::{DataFile, Format, Table, log, schema};
+use super::{AddedFile, DataFile, Format, PreparedCommit, RowDeletes, Table, log, schema, stats};
 use crate::error::{Error, Result};
 
 /// The code of the error that says: another program changed what this commit builds on; plan it again.
 pub const CONFLICT: &str = "table-conflict";
 /// The code of the error that says: this batch is in the table already.
 pub const ALREADY_COMMITTED: &str = "batch-already-committed";
+/// The property that says that rows may be deleted in place.
+pub(super) const DELETION_VECTORS: &str = "delta.enableDeletionVectors";
 
-/// Which files leave the table.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub enum RemoveSet {
     #[default]
     None,
@@ -32,10 +35,18 @@ pub enum RemoveSet {
     All,
     /// These, by `AddedFile::path`.
     Given(Vec<String>),
+    /// These as they were read: if rows of one were deleted since, that is a conflict.
+    Read(Vec<AddedFile>),
+}
+
+impl RemoveSet {
+    pub(super) fn is_none(&self) -> bool {
+        matches!(self, RemoveSet::None)
+    }
 }
 
 /// Changes of the metadata besides the schema; `None` leaves a thing as it is.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct MetadataChange {
     /// `Some(None)` takes the comment away.
     pub comment: Option<Option<String>>,
@@ -45,11 +56,37 @@ pub struct MetadataChange {
     pub partition_by: Option<Vec<String>>,
 }
 
+/// How a prepared commit came into the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Committed {
+    /// As this version, by this call.
+    Now(i64),
+    /// It was there already, at this version at the latest; nothing was written.
+    AlreadyThere(i64),
+}
+
+impl Committed {
+    /// The version.
+    pub fn version(self) -> i64 {
+        match self {
+            Committed::Now(version) | Committed::AlreadyThere(version) => version,
+        }
+    }
+}
+
+/// What is to be written for a prepared commit.
+enum NextEntry {
+    AlreadyThere { version: i64 },
+    Write(Vec<Action>),
+}
+
 /// What one commit does.
 #[derive(Debug, Default)]
 pub struct Commit {
     pub adds: Vec<DataFile>,
     pub removes: RemoveSet,
+    /// Rows to delete from files that stay, none of which is deleted yet. A file that loses its last row leaves.
+    pub deletes: RowDeletes,
     /// The whole new schema. With files that stay, it may only grow; see `schema::check_growth`.
     pub new_schema: Option<SchemaRef>,
     pub metadata: MetadataChange,
@@ -67,119 +104,133 @@ impl Table {
     ///
     /// # Errors
     /// * `batch-already-committed` – the table's `txn` is at this batch id or beyond it; nothing was written
-    /// * `table-conflict` – another program took files out that this commit takes out, or added files while
+    /// * `table-conflict` – another program took files or rows out that this commit takes out, or added files while
     ///   this one replaces given files
     /// * `table-changed` – another program changed schema, properties or protocol
     /// * `schema-change` – the new schema doesn't fit the files that stay
+    /// * `Internal` – a row that is to be deleted is deleted already, or not in its file
     ///
     /// The files in `adds` are deleted if the commit fails before anything could have been written.
     pub async fn commit(&mut self, commit: Commit) -> Result<i64> {
-        let mut read_version = self.state.version;
+        let prepared = self.prepare(commit)?;
         loop {
-            let foreign = self.read_new_commits()?;
-            self.check_foreign(&commit, &foreign)?;
-            self.check_txns(&commit.txns)?;
-            let actions = self.actions_of(&commit, read_version)?;
-            if self.write(actions, &commit.adds)? {
-                break;
+            match self.next_entry(&prepared) {
+                Ok(NextEntry::Write(actions)) => {
+                    if self.write_prepared(&prepared, actions)? {
+                        self.checkpoint_if_due();
+                        return Ok(self.state.version);
+                    }
+                }
+                Ok(NextEntry::AlreadyThere { .. }) => {
+                    let refused = self.check_txns(&prepared.txns);
+                    prepared.discard(self)?;
+                    return refused.map(|()| self.state.version);
+                }
+                Err(error) => {
+                    // What was refused counts; files that can't be deleted are a vacuum's.
+                    let _ = prepared.discard(self);
+                    return Err(error);
+                }
             }
-            read_version = self.state.version;
         }
-        self.checkpoint_if_due();
-        Ok(self.state.version)
     }
 
-    /// Swaps in a whole new generation, written as a table of its own in a folder below this one's: one commit
-    /// removes all present files, adds the shadow's, and takes over its schema, partitioning, comment and
-    /// properties. The shadow is no table of its own afterwards.
+    /// Makes a prepared commit, of this process or of one that died. It may be called again whatever became of the
+    /// call before: the commit is made once.
     ///
     /// # Errors
-    /// As `commit`; `Internal` if the shadow isn't in a folder directly below this table's.
-    pub async fn promote(&mut self, shadow: Table, txns: Vec<(String, i64)>, operation: &str) -> Result<i64> {
-        let folder = shadow_folder(&self.dir, &shadow)?;
-        let mut read_version = self.state.version;
+    /// As `commit`, but a batch that is in the table already is none. `table-conflict` also if the table was dropped and
+    /// created anew. The commit's files stay, whatever happens.
+    pub async fn commit_prepared(&mut self, prepared: &PreparedCommit) -> Result<Committed> {
         loop {
-            let foreign = self.read_new_commits()?;
-            self.check_foreign(&Commit { removes: RemoveSet::All, ..Commit::default() }, &foreign)?;
-            self.check_txns(&txns)?;
-            let now = now_ms();
-            let metadata = Metadata {
-                id: self.state.metadata.id.clone(),
-                name: self.state.metadata.name.clone(),
-                created_time: self.state.metadata.created_time,
-                ..shadow.state.metadata.clone()
-            };
-            let protocol = merge_protocols(&self.state.protocol, &shadow.state.protocol);
-            let removes = self.state.files.values().map(|file| file.to_remove(true, now));
-            let mut actions = vec![info(operation, &BTreeMap::new(), Some(read_version), false, Map::new())];
-            actions.extend(protocol.map(|protocol| Action { protocol: Some(protocol), ..Action::default() }));
-            actions.push(Action { meta_data: Some(metadata), ..Action::default() });
-            actions.extend(removes.map(|remove| Action { remove: Some(remove), ..Action::default() }));
-            actions.extend(promoted_adds(&shadow, &folder, now));
-            actions.extend(txn_actions(&txns, now));
-            if self.write(actions, &[])? {
-                break;
+            match self.next_entry(prepared)? {
+                NextEntry::AlreadyThere { version } => return Ok(Committed::AlreadyThere(version)),
+                NextEntry::Write(actions) => {
+                    if self.write_prepared(prepared, actions)? {
+                        self.checkpoint_if_due();
+                        return Ok(Committed::Now(self.state.version));
+                    }
+                }
             }
-            read_version = self.state.version;
         }
-        remove_shadow_log(&shadow.dir)?;
-        self.checkpoint_if_due();
-        Ok(self.state.version)
     }
 
-    /// `promote` for a table that doesn't exist yet: creates it in `dir` with the shadow's files.
-    pub fn create_from(
-        dir: &Path,
-        name: &str,
-        shadow: Table,
-        txns: &[(String, i64)],
-        operation: &str,
-    ) -> Result<Table> {
-        let dir = std::path::absolute(dir).map_err(|error| Error::io("find", dir, error))?;
-        let folder = shadow_folder(&dir, &shadow)?;
-        let now = now_ms();
-        let metadata = Metadata {
-            id: uuid::Uuid::new_v4().to_string(),
-            name: Some(name.to_owned()),
-            ..shadow.state.metadata.clone()
+    /// Moves on to the newest version and says what the next one has to be.
+    fn next_entry(&mut self, prepared: &PreparedCommit) -> Result<NextEntry> {
+        self.read_new_commits()?;
+        if self.id() != prepared.table_id {
+            return Err(self.conflict(format!("table `{}` was dropped and created anew", self.name)));
+        }
+        let mut since = Vec::new();
+        for version in prepared.read_version + 1..=self.state.version {
+            // One that is cleaned up is old, and what it did to our files is seen in the table's state.
+            since.extend(log::read_commit(&self.dir, version)?.map(|actions| (version, actions)));
+        }
+        let is_ours = |(_, actions): &&(i64, Vec<Action>)| {
+            let txns = actions.iter().filter_map(|action| action.txn.as_ref());
+            let mut adds = actions.iter().filter_map(|action| action.add.as_ref());
+            txns.into_iter().any(|txn| prepared.txns.iter().any(|(app, batch)| *app == txn.app_id && *batch == txn.version))
+                || adds.any(|add| {
+                    let is_new_file = prepared.adds.iter().any(|ours| ours.path == add.path);
+                    is_new_file || prepared.changes.iter().any(|ours| ours.new.is_some() && ours.new == add.deletion_vector)
+                })
         };
-        let mut actions: Vec<Action> = promoted_adds(&shadow, &folder, now).collect();
-        actions.extend(txn_actions(txns, now));
-        let table = create(dir, metadata, &shadow.state.schema, actions, operation)?;
-        remove_shadow_log(&shadow.dir)?;
-        Ok(table)
+        if let Some((version, _)) = since.iter().find(is_ours) {
+            return Ok(NextEntry::AlreadyThere { version: *version });
+        }
+        if self.check_txns(&prepared.txns).is_err() {
+            return Ok(NextEntry::AlreadyThere { version: self.state.version });
+        }
+        self.check_foreign(prepared, &since)?;
+        self.actions_of(prepared).map(NextEntry::Write)
+    }
+
+    fn write_prepared(&mut self, prepared: &PreparedCommit, actions: Vec<Action>) -> Result<bool> {
+        if !self.write(actions)? {
+            return Ok(false);
+        }
+        for (change, rows) in &prepared.vectors {
+            let change = &prepared.changes[*change];
+            if let Some(vector) = &change.new {
+                self.vectors.insert(&change.path, vector, rows);
+            }
+        }
+        Ok(true)
     }
 
     /// Writes the actions as the next version and moves on to it; false if another program was faster.
-    fn write(&mut self, actions: Vec<Action>, adds: &[DataFile]) -> Result<bool> {
+    pub(super) fn write(&mut self, actions: Vec<Action>) -> Result<bool> {
         let text = print_actions(&actions).map_err(|error| Error::Internal(format!("commit as JSON: {error}")))?;
-        // If writing fails, nobody knows whether the entry is there; files that it may name must stay.
-        adds.iter().for_each(|file| file.set_keep(true));
         if !log::write_commit(&self.dir, self.state.version + 1, &text, self.sync)? {
-            adds.iter().for_each(|file| file.set_keep(false));
             return Ok(false);
         }
         self.advance(actions)?;
         Ok(true)
     }
 
+    /// Refuses to go on behind changes of schema, properties or protocol.
+    pub(super) fn check_same_table(&self, foreign: &[(i64, Vec<Action>)]) -> Result<()> {
+        let changes = |action: &Action| action.meta_data.is_some() || action.protocol.is_some();
+        let Some((version, actions)) = foreign.iter().find(|(_, actions)| actions.iter().any(changes)) else {
+            return Ok(());
+        };
+        let (name, operation) = (&self.name, operation(actions));
+        Err(Error::External {
+            code: "table-changed",
+            what: format!("table `{name}` was changed by someone else: version {version}, {operation}"),
+            help: "run again to go on with the changed table; keep other programs from writing this table".into(),
+        })
+    }
+
     /// Whether `commit` still means what it was planned to mean behind the commits of another program.
-    fn check_foreign(&self, commit: &Commit, foreign: &[(i64, Vec<Action>)]) -> Result<()> {
+    fn check_foreign(&self, commit: &PreparedCommit, foreign: &[(i64, Vec<Action>)]) -> Result<()> {
+        self.check_same_table(foreign)?;
         for (version, actions) in foreign {
-            let operation = actions.iter().find_map(|action| action.commit_info.as_ref()?.operation.clone());
-            let operation = operation.unwrap_or_else(|| "unknown operation".into());
-            if actions.iter().any(|action| action.meta_data.is_some() || action.protocol.is_some()) {
-                return Err(Error::External {
-                    code: "table-changed",
-                    what: format!("table `{}` was changed by someone else: version {version}, {operation}", self.name),
-                    help: "run again to go on with the changed table; keep other programs from writing this table"
-                        .into(),
-                });
-            }
             let adds = || actions.iter().filter_map(|action| action.add.as_ref());
             let removes = || actions.iter().filter_map(|action| action.remove.as_ref());
             let is_in_the_way = match &commit.removes {
-                RemoveSet::None | RemoveSet::All => false,
+                // Files that lose rows are compared with the table's state.
+                RemoveSet::None | RemoveSet::All | RemoveSet::Read(_) => false,
                 RemoveSet::Given(paths) => {
                     let paths: HashSet<&str> = paths.iter().map(String::as_str).collect();
                     let changes_data = adds().any(|add| add.data_change) || removes().any(|remove| remove.data_change);
@@ -190,8 +241,9 @@ impl Table {
                 return Err(Error::External {
                     code: CONFLICT,
                     what: format!(
-                        "table `{}` was changed by someone else while a batch rewrote it: version {version}, {operation}",
-                        self.name
+                        "table `{}` was changed by someone else while a batch rewrote it: version {version}, {}",
+                        self.name,
+                        operation(actions)
                     ),
                     help: "the batch is planned again; keep other programs from writing this table".into(),
                 });
@@ -200,7 +252,7 @@ impl Table {
         Ok(())
     }
 
-    fn check_txns(&self, txns: &[(String, i64)]) -> Result<()> {
+    pub(super) fn check_txns(&self, txns: &[(String, i64)]) -> Result<()> {
         match txns.iter().find(|(app_id, batch)| self.txn(app_id).is_some_and(|last| last >= *batch)) {
             None => Ok(()),
             Some((app_id, batch)) => Err(Error::External {
@@ -215,27 +267,31 @@ impl Table {
         }
     }
 
-    fn actions_of(&self, commit: &Commit, read_version: i64) -> Result<Vec<Action>> {
+    fn actions_of(&self, commit: &PreparedCommit) -> Result<Vec<Action>> {
         let now = now_ms();
         let state = &self.state;
         check_writable(&self.name, &state.protocol, &state.metadata)?;
-        let removed: Vec<&Arc<Add>> = match &commit.removes {
-            RemoveSet::None => Vec::new(),
+        let mut removed: Vec<&Arc<Add>> = match &commit.removes {
+            RemoveSet::None | RemoveSet::Read(_) => Vec::new(),
             RemoveSet::All => state.files.values().collect(),
-            RemoveSet::Given(paths) => {
-                let file = |path: &String| {
-                    state.files.get(path).ok_or_else(|| Error::External {
-                        code: CONFLICT,
-                        what: format!("file `{path}` is no longer in table `{}`", self.name),
-                        help: "the batch is planned again".into(),
-                    })
-                };
-                paths.iter().map(file).collect::<Result<_>>()?
-            }
+            RemoveSet::Given(paths) => paths.iter().map(|path| self.current_file(path)).collect::<Result<_>>()?,
         };
+        let mut changed = Vec::new();
+        for change in &commit.changes {
+            let file = self.current_file(&change.path)?;
+            if file.deletion_vector != change.old {
+                let path = &change.path;
+                return Err(self.conflict(format!("rows of file `{path}` of table `{}` were deleted since", self.name)));
+            }
+            match &change.new {
+                None => removed.push(file),
+                Some(vector) => changed.push((file, change, vector)),
+            }
+        }
         let is_append_only =
             state.metadata.configuration.get("delta.appendOnly").is_some_and(|value| value.as_deref() == Some("true"));
-        if is_append_only && !removed.is_empty() && !commit.rearranges {
+        let takes_out = !removed.is_empty() || !changed.is_empty();
+        if is_append_only && takes_out && !commit.rearranges {
             return Err(Error::user(
                 "table-append-only",
                 format!("table `{}` has the property `delta.appendOnly`, but rows would be removed", self.name),
@@ -244,34 +300,42 @@ impl Table {
         }
         let stays = removed.len() < state.files.len();
         let (metadata, protocol) = self.new_metadata(commit, stays)?;
-        let metrics = metrics(&commit.adds, removed.len());
-        let is_blind = removed.is_empty() && !commit.rearranges;
-        let mut actions = vec![info(&commit.operation, &commit.parameters, Some(read_version), is_blind, metrics)];
+        let is_blind = !takes_out && !commit.rearranges;
+        let metrics = metrics(commit, removed.len());
+        let mut actions =
+            vec![info(&commit.operation, &commit.parameters, Some(commit.read_version), is_blind, metrics)];
         actions.extend(protocol.map(|protocol| Action { protocol: Some(protocol), ..Action::default() }));
         actions.extend(metadata.map(|metadata| Action { meta_data: Some(metadata), ..Action::default() }));
         let data_change = !commit.rearranges;
+        let left = removed.into_iter().chain(changed.iter().map(|(file, ..)| *file));
         actions.extend(
-            removed
-                .into_iter()
-                .map(|file| Action { remove: Some(file.to_remove(data_change, now)), ..Action::default() }),
+            left.map(|file| Action { remove: Some(file.to_remove(data_change, now)), ..Action::default() }),
         );
-        actions
-            .extend(commit.adds.iter().map(|file| Action { add: Some(file.to_add(data_change)), ..Action::default() }));
+        actions.extend(changed.into_iter().map(|(file, change, vector)| {
+            let add = Add {
+                deletion_vector: Some(vector.clone()),
+                stats: Some(stats::loosen(file.stats.as_deref(), change.rows)),
+                data_change,
+                ..file.as_ref().clone()
+            };
+            Action { add: Some(add), ..Action::default() }
+        }));
+        actions.extend(commit.adds.iter().map(|add| Action { add: Some(add.clone()), ..Action::default() }));
         actions.extend(txn_actions(&commit.txns, now));
         Ok(actions)
     }
 
     /// The metadata and protocol that the commit changes, if it does.
-    fn new_metadata(&self, commit: &Commit, stays: bool) -> Result<(Option<Metadata>, Option<Protocol>)> {
+    fn new_metadata(&self, commit: &PreparedCommit, stays: bool) -> Result<(Option<Metadata>, Option<Protocol>)> {
         let mut metadata = self.state.metadata.clone();
         let mut schema = self.schema();
-        if let Some(wanted) = &commit.new_schema {
-            let wanted = schema::canonical(wanted).map_err(|why| schema_error(&self.name, why))?;
+        if let Some(wanted_string) = &commit.schema_string {
+            let wanted = schema::from_delta(wanted_string).map_err(|why| schema_error(&self.name, why))?;
             if stays {
                 schema::check_growth(&schema, &wanted).map_err(|why| schema_error(&self.name, why))?;
             }
             if wanted != schema {
-                metadata.schema_string = schema::to_delta(&wanted).map_err(|why| schema_error(&self.name, why))?;
+                metadata.schema_string.clone_from(wanted_string);
                 schema = wanted;
             }
         }
@@ -291,7 +355,12 @@ impl Table {
         if let Some(properties) = &commit.metadata.properties {
             metadata.configuration = properties.iter().map(|(key, value)| (key.clone(), Some(value.clone()))).collect();
         }
-        let protocol = merge_protocols(&self.state.protocol, &schema::protocol_for(&schema));
+        let mut needed = schema::protocol_for(&schema);
+        if commit.changes.iter().any(|change| change.new.is_some()) {
+            metadata.configuration.insert(DELETION_VECTORS.into(), Some("true".into()));
+            needed = merge_protocols(&needed, &deletion_vector_protocol()).unwrap_or(needed);
+        }
+        let protocol = merge_protocols(&self.state.protocol, &needed);
         Ok(((metadata != self.state.metadata).then_some(metadata), protocol))
     }
 }
@@ -306,9 +375,13 @@ pub(super) fn create(
 ) -> Result<Table> {
     let log_folder = dir.join(log::LOG_FOLDER);
     fs::create_dir_all(&log_folder).map_err(|error| Error::io("create", &log_folder, error))?;
+    let mut protocol = schema::protocol_for(schema);
+    if metadata.configuration.get(DELETION_VECTORS).is_some_and(|value| value.as_deref() == Some("true")) {
+        protocol = merge_protocols(&protocol, &deletion_vector_protocol()).unwrap_or(protocol);
+    }
     let mut all = vec![
         info(operation, &BTreeMap::new(), None, true, Map::new()),
-        Action { protocol: Some(schema::protocol_for(schema)), ..Action::default() },
+        Action { protocol: Some(protocol), ..Action::default() },
         Action { meta_data: Some(metadata), ..Action::default() },
     ];
     all.extend(actions);
@@ -365,7 +438,7 @@ fn check_partitioning(schema: &Schema, partition_by: &[String]) -> std::result::
     Ok(())
 }
 
-fn schema_error(name: &str, why: String) -> Error {
+pub(super) fn schema_error(name: &str, why: String) -> Error {
     Error::user(
         "schema-change",
         format!("the schema doesn't fit table `{name}`: {why}"),
@@ -403,8 +476,19 @@ fn check_writable(name: &str, protocol: &Protocol, metadata: &Metadata) -> Resul
     }
 }
 
+/// What programs must understand that read and write a table with rows deleted in place.
+fn deletion_vector_protocol() -> Protocol {
+    let feature = || Some(vec!["deletionVectors".to_owned()]);
+    Protocol {
+        min_reader_version: 3,
+        min_writer_version: 7,
+        reader_features: feature(),
+        writer_features: feature(),
+    }
+}
+
 /// The protocol that satisfies both, or `None` if the present one does.
-fn merge_protocols(present: &Protocol, needed: &Protocol) -> Option<Protocol> {
+pub(super) fn merge_protocols(present: &Protocol, needed: &Protocol) -> Option<Protocol> {
     let features = |of: &Protocol, which: fn(&Protocol) -> &Option<Vec<String>>, implied: &[&str]| -> Vec<String> {
         which(of).clone().unwrap_or_else(|| implied.iter().map(|name| (*name).to_owned()).collect())
     };
@@ -430,7 +514,7 @@ fn merge_protocols(present: &Protocol, needed: &Protocol) -> Option<Protocol> {
     })
 }
 
-fn info(
+pub(super) fn info(
     operation: &str,
     parameters: &BTreeMap<String, String>,
     read_version: Option<i64>,
@@ -457,49 +541,37 @@ fn info(
 }
 
 /// Spark's names, as text like there.
-fn metrics(adds: &[DataFile], removed: usize) -> Map<String, Value> {
-    let sum = |of: fn(&DataFile) -> u64| adds.iter().map(of).sum::<u64>().to_string();
-    let metrics = json!({
-        "numFiles": adds.len().to_string(),
-        "numRemovedFiles": removed.to_string(),
-        "numOutputRows": sum(|file| file.rows),
-        "numOutputBytes": sum(|file| file.size),
+fn metrics(commit: &PreparedCommit, removed: usize) -> Map<String, Value> {
+    let sum = |of: fn(&Add) -> u64| commit.adds.iter().map(of).sum::<u64>().to_string();
+    let vectors = commit.changes.iter().filter(|change| change.new.is_some()).count();
+    let deleted = commit.changes.iter().map(|change| {
+        let rows = |vector: &DeletionVector| vector.rows();
+        change.new.as_ref().map_or(change.rows, rows).saturating_sub(change.old.as_ref().map_or(0, rows))
     });
+    let mut metrics = json!({
+        "numFiles": commit.adds.len().to_string(),
+        "numRemovedFiles": removed.to_string(),
+        "numOutputRows": sum(|add| add.rows().unwrap_or(0)),
+        "numOutputBytes": sum(|add| u64::try_from(add.size).unwrap_or(0)),
+    });
+    if vectors > 0 {
+        metrics["numDeletionVectorsUpdated"] = vectors.to_string().into();
+        metrics["numDeletedRows"] = deleted.sum::<u64>().to_string().into();
+    }
     match metrics {
         Value::Object(metrics) => metrics,
         _ => Map::new(),
     }
 }
 
-fn txn_actions(txns: &[(String, i64)], now: i64) -> impl Iterator<Item = Action> {
+fn operation(actions: &[Action]) -> String {
+    let operation = actions.iter().find_map(|action| action.commit_info.as_ref()?.operation.clone());
+    operation.unwrap_or_else(|| "unknown operation".into())
+}
+
+pub(super) fn txn_actions(txns: &[(String, i64)], now: i64) -> impl Iterator<Item = Action> {
     txns.iter().map(move |(app_id, version)| Action {
         txn: Some(Txn { app_id: app_id.clone(), version: *version, last_updated: Some(now) }),
         ..Action::default()
     })
-}
-
-fn promoted_adds<'a>(shadow: &'a Table, folder: &'a str, now: i64) -> impl Iterator<Item = Action> + 'a {
-    shadow.state.files.values().map(move |file| {
-        let path = format!("{}/{}", encode_path(folder), file.path);
-        let add = Add { path, data_change: true, modification_time: now, ..file.as_ref().clone() };
-        Action { add: Some(add), ..Action::default() }
-    })
-}
-
-/// The name of the shadow's folder inside the table's.
-fn shadow_folder(table_dir: &Path, shadow: &Table) -> Result<String> {
-    let below = shadow.dir.strip_prefix(table_dir).ok().and_then(Path::to_str);
-    match below {
-        Some(folder) if !folder.is_empty() && !folder.contains('/') => Ok(folder.to_owned()),
-        _ => Err(Error::Internal(format!("`{}` is not a generation of this table", shadow.dir.display()))),
-    }
-}
-
-/// From here on the files are the table's; a vacuum would take a folder with a log for another table.
-fn remove_shadow_log(shadow_dir: &Path) -> Result<()> {
-    let folder = shadow_dir.join(log::LOG_FOLDER);
-    match fs::remove_dir_all(&folder) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Error::io("remove", folder, error)),
-        _ => Ok(()),
-    }
 }

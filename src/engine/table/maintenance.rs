@@ -1,34 +1,24 @@
-//! Keeping a table fast and small: checkpoints of the log and its clean-up, compaction of small files, and
-//! vacuum of files that nobody needs any more.
+//! Keeping a table small: checkpoints of the log and its clean-up, and vacuum of files that nobody needs any more.
+//! Not here: rewriting files (`compaction.rs`).
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use datafusion::prelude::{SessionConfig, SessionContext};
 use deltalake_core::protocol::checkpoints::create_checkpoint_from_table_url_and_cleanup;
-use futures::StreamExt;
-use tokio::sync::Mutex;
 use tracing::warn;
 
 use super::action::decode_path;
-use super::commit::CONFLICT;
+use super::deletion_vector::is_vector_file;
 use super::writer::{is_in_progress, now_ms};
-use super::{AddedFile, Commit, PartitionValues, RemoveSet, Table, WriterOptions, log};
+use super::{Table, log};
 use crate::error::{Error, Result};
 
 /// How many commits a reader has to read one by one at most (Delta: `delta.checkpointInterval`).
 const CHECKPOINT_INTERVAL: i64 = 50;
 /// How long the log reaches back at least (Delta: `delta.logRetentionDuration`, whose default this is).
 const LOG_RETENTION: Duration = Duration::from_secs(30 * 24 * 60 * 60);
-
-/// What a compaction did.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Compacted {
-    pub files_before: usize,
-    pub files_after: usize,
-}
 
 /// What a vacuum deleted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -85,7 +75,7 @@ pub(super) fn clean_log(dir: &Path, retention: Duration) -> Result<()> {
 }
 
 impl Table {
-    /// Deletes data files that are in no version younger than `retention`, were not written within it, and
+    /// Deletes data files and deletion vectors that are in no version younger than `retention`, were not written within it, and
     /// don't wait for a commit of this process. Folders that are tables of their own, such as a generation
     /// that is being built, are left alone.
     pub fn vacuum(&mut self, retention: Duration) -> Result<Vacuumed> {
@@ -94,7 +84,10 @@ impl Table {
         let cutoff_ms = now_ms().saturating_sub(i64::try_from(retention.as_millis()).unwrap_or(i64::MAX));
         let tombstones = self.state.tombstones.iter().filter(|(_, removed_ms)| **removed_ms >= cutoff_ms);
         let needed = self.state.files.keys().chain(tombstones.map(|(path, _)| path));
-        let needed: HashSet<PathBuf> = needed.filter_map(|path| decode_path(&self.dir, path)).collect();
+        let mut needed: HashSet<PathBuf> = needed.filter_map(|path| decode_path(&self.dir, path)).collect();
+        let current = self.state.files.values().filter_map(|add| add.deletion_vector.as_ref());
+        let old = self.state.old_vectors.values().filter(|(_, replaced_ms)| *replaced_ms >= cutoff_ms);
+        needed.extend(current.chain(old.map(|(vector, _)| vector)).filter_map(|vector| vector.file(&self.dir)));
         let mut vacuumed = Vacuumed::default();
         let mut folders = vec![self.dir.clone()];
         while let Some(folder) = folders.pop() {
@@ -112,7 +105,7 @@ impl Table {
                     }
                     continue;
                 }
-                let is_data = path.extension().is_some_and(|extension| extension == "parquet");
+                let is_data = path.extension().is_some_and(|extension| extension == "parquet") || is_vector_file(&name);
                 let is_old = age(&path).is_some_and(|age| age >= retention);
                 if is_data && is_old && !needed.contains(&path) && !is_in_progress(&path) {
                     vacuumed.files += 1;
@@ -143,55 +136,6 @@ impl Table {
         }
         Ok(())
     }
-}
-
-/// Rewrites small files into bigger ones, one commit for all, if a partition has at least `small_files_min` of
-/// them. Small is what is below half of `file_bytes`. Flows go on appending meanwhile: the table is held only
-/// to look and to commit; if the files were replaced in between, nothing happens.
-pub async fn compact(table: &Mutex<Table>, small_files_min: usize, file_bytes: usize) -> Result<Compacted> {
-    let (small, provider, writer) = {
-        let mut table = table.lock().await;
-        table.refresh()?;
-        let small = small_files(table.files_at(table.version())?, small_files_min, file_bytes as u64 / 2);
-        if small.is_empty() {
-            return Ok(Compacted::default());
-        }
-        let options = WriterOptions { file_bytes, ..WriterOptions::default() };
-        (small.clone(), table.files_provider(small).await?, table.writer(options)?)
-    };
-    let mut writer = writer;
-    let failed = |source| Error::Query { during: "compacting small files".into(), source: Box::new(source) };
-    let session = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(1));
-    let rows = session.read_table(provider).map_err(failed)?;
-    let mut rows = rows.execute_stream().await.map_err(failed)?;
-    while let Some(batch) = rows.next().await {
-        writer.write(&batch.map_err(failed)?)?;
-    }
-    let adds = writer.finish()?;
-    let compacted = Compacted { files_before: small.len(), files_after: adds.len() };
-    let commit = Commit {
-        adds,
-        removes: RemoveSet::Given(small.into_iter().map(|file| file.path).collect()),
-        operation: "OPTIMIZE".into(),
-        rearranges: true,
-        ..Commit::default()
-    };
-    match table.lock().await.commit(commit).await {
-        Ok(_) => Ok(compacted),
-        Err(error) if error.code() == CONFLICT => Ok(Compacted::default()),
-        Err(error) => Err(error),
-    }
-}
-
-/// The small files of those partitions that have enough of them.
-fn small_files(files: Vec<AddedFile>, small_files_min: usize, small_bytes: u64) -> Vec<AddedFile> {
-    let mut partitions: BTreeMap<PartitionValues, Vec<AddedFile>> = BTreeMap::new();
-    for file in files {
-        if file.size < small_bytes && file.deletion_vector.is_none() {
-            partitions.entry(file.partition_values.clone()).or_default().push(file);
-        }
-    }
-    partitions.into_values().filter(|files| files.len() >= small_files_min.max(2)).flatten().collect()
 }
 
 fn age(path: &Path) -> Option<Duration> {

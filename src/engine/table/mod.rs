@@ -2,22 +2,26 @@
 //!
 //! The log is read and written by our own small code, because a micro-batch has 25 ms and a commit must cost
 //! what it changes, not what the table holds; delta-rs writes the checkpoints and reads what only it can read
-//! (deletion vectors and column mapping of other programs).
+//! (column mapping of other programs).
 //!
 //! ```text
-//! batches ─▶ DataWriter ─▶ DataFile ─▶ Table::commit ─▶ log entry ─▶ State ─▶ provider | changes
+//! batches ─▶ DataWriter ─▶ DataFile ─▶ Table::prepare ─▶ commit_prepared ─▶ log entry ─▶ State ─▶ provider | changes
+//!             rows to delete ─────────────▲                └─────── Table::commit does both ───────┘
 //! ```
 //!
 //! * `action` – the lines of the log; `log` – the log's folder; `state` – what the lines add up to
 //! * `schema`, `partition`, `stats` – Arrow ↔ Delta: types, folders, statistics
-//! * `writer` – Parquet files; `commit` – putting them into the table, overwrites, `promote`
-//! * `provider` – reading with DataFusion; `changes` – what each version added, for streams
-//! * `maintenance` – checkpoints of the log, compaction, vacuum; `queue` – one writer a table
+//! * `writer` – Parquet files; `deletion_vector` – which rows of a file are deleted
+//! * `prepare` – a commit up to its log entry; `commit` – putting files into the table and taking rows out,
+//!   overwrites; `promote` – a whole new generation
+//! * `provider` – reading with DataFusion; `changes` – what each version did to files and rows, for streams
+//! * `maintenance` – checkpoints of the log, vacuum; `compaction` – fewer files, without deleted rows;
+//!   `queue` – one writer a table
 //!
 //! Reading and writing the log blocks for a few milliseconds, which the engine's threads can take; what runs
 //! longer is `async`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -32,23 +36,35 @@ mod schema;
 mod partition;
 mod stats;
 mod writer;
+mod deletion_vector;
+mod prepare;
 mod commit;
+mod promote;
 mod provider;
 mod changes;
 mod maintenance;
+mod compaction;
 mod queue;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod deletion_tests;
 
 pub use action::{CommitInfo, PartitionValues};
-pub use changes::{AddedFile, HistoryEntry, VersionChange};
-pub use commit::{ALREADY_COMMITTED, CONFLICT, Commit, MetadataChange, RemoveSet};
-pub use maintenance::{Compacted, Vacuumed, compact};
+pub use changes::{AddedFile, FileRows, HistoryEntry, RowChanges, VersionChange};
+pub use commit::{ALREADY_COMMITTED, CONFLICT, Commit, Committed, MetadataChange, RemoveSet};
+pub use compaction::{
+    Compacted, CompactionLimits, FileMove, PreparedCompaction, Rewrite, compact, plan_rewrites, prepare_compaction,
+};
+pub use deletion_vector::{DeletionVector, RowDeletes, RowSet};
+pub use maintenance::Vacuumed;
+pub use prepare::PreparedCommit;
 pub use queue::{SharedTable, Tables};
 pub use schema::{canonical, check_growth};
-pub use writer::{DataFile, DataWriter, WriterOptions};
+pub use writer::{DataFile, DataWriter, Located, RowRun, WriterOptions};
 
-use action::{Action, Format, Metadata};
+use action::{Action, Add, Format, Metadata};
+use deletion_vector::Vectors;
 use state::State;
 
 /// What a new table is.
@@ -63,6 +79,9 @@ pub struct TableSpec {
     pub comment: Option<String>,
     /// TBLPROPERTIES, our own (`flowbench.…`) and Delta's (`delta.…`).
     pub properties: BTreeMap<String, String>,
+    /// Rows will be deleted in place: other programs are told from the start what they must understand. Otherwise the
+    /// first commit that deletes rows tells them.
+    pub deletion_vectors: bool,
 }
 
 /// A Delta table, held at one version. `refresh` moves it to the newest; its own commits do so by themselves.
@@ -71,6 +90,7 @@ pub struct Table {
     dir: PathBuf,
     name: String,
     state: State,
+    vectors: Vectors,
     /// Which file the current version's commit is, to notice a table that was dropped and created anew.
     commit_file: Option<log::FileIdentity>,
     /// Whether commits wait until they would survive a power failure.
@@ -102,9 +122,13 @@ impl Table {
         let dir = std::path::absolute(dir.as_ref()).map_err(|error| Error::io("find", dir.as_ref(), error))?;
         let schema = spec.schema.unwrap_or_else(|| Arc::new(arrow::datatypes::Schema::empty()));
         let (metadata, schema) = commit::new_metadata(&spec.name, &schema, spec.partition_by, &dir)?;
+        let mut properties = spec.properties;
+        if spec.deletion_vectors {
+            properties.insert(commit::DELETION_VECTORS.into(), "true".into());
+        }
         let metadata = Metadata {
             description: spec.comment,
-            configuration: spec.properties.into_iter().map(|(key, value)| (key, Some(value))).collect(),
+            configuration: properties.into_iter().map(|(key, value)| (key, Some(value))).collect(),
             ..metadata
         };
         commit::create(dir, metadata, &schema, Vec::new(), "CREATE TABLE")
@@ -122,7 +146,7 @@ impl Table {
             .clone()
             .unwrap_or_else(|| dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default());
         let commit_file = log::identity(&dir, state.version);
-        Table { dir, name, state, commit_file, sync: false }
+        Table { dir, name, state, vectors: Vectors::default(), commit_file, sync: false }
     }
 
     /// Chooses whether commits wait until they would survive a power failure, which costs 10 to 20 ms each (off by
@@ -164,6 +188,7 @@ impl Table {
         let known = self.state.version;
         self.commit_file = log::identity(&self.dir, found.version);
         self.state = found;
+        self.vectors = Vectors::default();
         let mut commits = Vec::new();
         if is_same {
             for version in known + 1..=self.state.version {
@@ -174,7 +199,9 @@ impl Table {
     }
 
     fn advance(&mut self, actions: Vec<Action>) -> Result<()> {
+        let removed = actions.iter().filter_map(|action| Some(action.remove.as_ref()?.path.clone())).collect::<Vec<_>>();
         self.state.advance(&self.dir, actions)?;
+        self.vectors.forget(removed.iter().filter(|path| !self.state.files.contains_key(*path)));
         self.commit_file = log::identity(&self.dir, self.state.version);
         Ok(())
     }
@@ -240,19 +267,38 @@ impl Table {
         self.state.files.values().map(|file| u64::try_from(file.size).unwrap_or(0)).sum()
     }
 
-    /// Rows, if every file's statistics tell and no file has rows deleted in place.
+    /// Rows, if every file's statistics tell.
     pub fn row_count(&self) -> Option<u64> {
-        self.state.files.values().map(|file| if file.deletion_vector.is_some() { None } else { file.rows() }).sum()
+        self.state.files.values().map(|file| file.live_rows()).sum()
     }
 
-    /// Data files of the current version that are not on disk as the log has them: gone, or of another size.
+    /// Files of the current version that are not on disk as the log has them: data files that are gone or of
+    /// another size, and deletion vectors that are gone.
     pub fn missing_files(&self) -> Vec<String> {
         let is_missing = |(path, add): &(&String, &Arc<action::Add>)| {
             let size = u64::try_from(add.size).unwrap_or(0);
             action::decode_path(&self.dir, path)
                 .is_some_and(|file| std::fs::metadata(file).map_or(true, |found| found.len() != size))
         };
-        self.state.files.iter().filter(is_missing).map(|(path, _)| path.clone()).collect()
+        let mut missing: Vec<String> = self.state.files.iter().filter(is_missing).map(|(path, _)| path.clone()).collect();
+        let vectors = self.state.files.values().filter_map(|add| add.deletion_vector.as_ref()?.file(&self.dir));
+        let vectors = vectors.collect::<BTreeSet<_>>().into_iter().filter(|file| !file.exists());
+        missing.extend(vectors.map(|file| file.strip_prefix(&self.dir).unwrap_or(&file).display().to_string()));
+        missing
+    }
+
+    /// The rows of a file that are deleted, as of the version that `add` is from. Those of the current version are
+    /// read once.
+    fn deleted_rows(&self, add: &Add) -> Result<Option<Arc<RowSet>>> {
+        let Some(vector) = &add.deletion_vector else { return Ok(None) };
+        if let Some(known) = self.vectors.get(&add.path, vector) {
+            return Ok(Some(known));
+        }
+        let rows = Arc::new(vector.read(&self.dir)?);
+        if self.state.files.get(&add.path).is_some_and(|current| current.deletion_vector.as_ref() == Some(vector)) {
+            self.vectors.insert(&add.path, vector, &rows);
+        }
+        Ok(Some(rows))
     }
 
     /// A writer of data files for this table; see `DataWriter::new`.

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use arrow::array::{Array, ArrayRef, RecordBatch, UInt32Array};
+use arrow::buffer::ScalarBuffer;
 use arrow::compute::take_record_batch;
 use arrow::error::ArrowError;
 use arrow::row::{OwnedRow, RowConverter, SortField};
@@ -53,6 +54,15 @@ fn escape(text: &str) -> String {
     if escaped.chars().all(|character| character == '.') { escaped.replace('.', "%2E") } else { escaped }
 }
 
+/// The rows of a batch that go into one partition.
+pub struct Part {
+    /// Of the values, for looking up.
+    pub key: OwnedRow,
+    pub rows: RecordBatch,
+    /// Which rows of the batch they are.
+    pub indices: ScalarBuffer<u32>,
+}
+
 /// Splits batches by the values of their partition columns.
 pub struct Splitter {
     columns: Vec<usize>,
@@ -71,21 +81,25 @@ impl Splitter {
         self.columns.iter().map(|index| batch.column(*index).clone()).collect()
     }
 
-    /// The parts of a batch, each with the key of its values and a row that has them.
-    pub fn split(&self, batch: &RecordBatch) -> Result<Vec<(OwnedRow, RecordBatch)>, ArrowError> {
+    /// The parts of a batch, each with the key of its values.
+    pub fn split(&self, batch: &RecordBatch) -> Result<Vec<Part>, ArrowError> {
         let rows = self.converter.convert_columns(&self.columns(batch))?;
         let mut parts: HashMap<_, Vec<u32>> = HashMap::new();
         for (index, row) in rows.iter().enumerate() {
             parts.entry(row).or_default().push(index as u32);
         }
         if parts.len() == 1 {
-            return Ok(vec![(rows.row(0).owned(), batch.clone())]);
+            let indices = (0..batch.num_rows() as u32).collect();
+            return Ok(vec![Part { key: rows.row(0).owned(), rows: batch.clone(), indices }]);
         }
         let mut parts: Vec<_> = parts.into_iter().collect();
         parts.sort_unstable_by_key(|(_, indices)| indices[0]);
         parts
             .into_iter()
-            .map(|(row, indices)| Ok((row.owned(), take_record_batch(batch, &UInt32Array::from(indices))?)))
+            .map(|(row, indices)| {
+                let indices = UInt32Array::from(indices);
+                Ok(Part { key: row.owned(), rows: take_record_batch(batch, &indices)?, indices: indices.values().clone() })
+            })
             .collect()
     }
 }

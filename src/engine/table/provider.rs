@@ -3,8 +3,9 @@
 //! nested fields that a file lacks are NULL.
 //!
 //! Files are skipped by partition values and statistics when the scan is planned, and again when it runs (for
-//! filters that appear only then). Tables with deletion vectors or column mapping, which other programs
-//! wrote, are read by delta-rs.
+//! filters that appear only then). Of a file with deleted rows the others are selected, which DataFusion's Parquet
+//! reader does while it decodes; measured on one core, 12 columns, rows deleted at random: 1 % costs a sixth more than
+//! reading all, 10 % a fifth. Tables with column mapping, which other programs wrote, are read by delta-rs.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use datafusion::common::{DFSchema, DataFusionError, ScalarValue, internal_datafu
 use datafusion::config::TableParquetOptions;
 use datafusion::datasource::TableType;
 use datafusion::datasource::listing::PartitionedFile;
+use datafusion::datasource::physical_plan::parquet::ParquetRowSelection;
 use datafusion::datasource::physical_plan::{FileGroup, FileScanConfigBuilder, ParquetSource};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::datasource::table_schema::TableSchema;
@@ -29,10 +31,11 @@ use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::{ExecutionPlan, Statistics};
 use deltalake_core::delta_datafusion::{DeltaScanConfig, DeltaScanNext, FileSelection};
 use deltalake_core::kernel::Snapshot;
+use parquet::arrow::arrow_reader::{RowSelection, RowSelector};
 
 use super::action::{Add, decode_path};
 use super::state::State;
-use super::{AddedFile, Table, schema, state, stats};
+use super::{AddedFile, FileRows, RowSet, Table, schema, state, stats};
 use crate::error::{Error, Result};
 
 impl Table {
@@ -53,33 +56,53 @@ impl Table {
         // Oldest first, so that the first rows of a table are the same as long as it only grows.
         let mut files: Vec<Arc<Add>> = state.files.values().cloned().collect();
         files.sort_by(|a, b| a.modification_time.cmp(&b.modification_time).then_with(|| a.path.cmp(&b.path)));
+        let files = files.into_iter().map(|add| self.without_deleted(add)).collect::<Result<_>>()?;
         Ok(Arc::new(DataFiles::new(&self.dir, &state.schema, &state.metadata.partition_columns, files)))
     }
 
-    /// Reads exactly these files, with the table's schema of now. They may have left the table since, as long
-    /// as no vacuum took them.
+    /// Reads exactly these files, with the table's schema of now and without the rows that were deleted by
+    /// `AddedFile::version`. They may have left the table since, as long as no vacuum took them.
     ///
     /// # Errors
-    /// `table-feature-unsupported` if another program changed rows in place and the files belong to different
-    /// versions, or the table has column mapping.
+    /// `table-feature-unsupported` if the table has column mapping and the files belong to different versions.
     pub async fn files_provider(&self, files: Vec<AddedFile>) -> Result<Arc<dyn TableProvider>> {
-        let is_mapped = State { files: Default::default(), ..self.state.clone() }.needs_delta_reader();
-        if is_mapped || files.iter().any(|file| file.deletion_vector.is_some()) {
+        if self.state.needs_delta_reader() {
             let version = files.first().map_or(self.state.version, |file| file.version);
             if files.iter().any(|file| file.version != version) {
-                return Err(Error::user(
-                    "table-feature-unsupported",
-                    format!(
-                        "table `{}` has deletion vectors or column mapping, and a batch spans several of its versions",
-                        self.name
-                    ),
-                    "rewrite the table without them (REORG TABLE … APPLY (PURGE)), or read one version a batch",
-                ));
+                return Err(self.column_mapping("a batch spans several of its versions"));
             }
             return self.delta_provider(version, Some(files.into_iter().map(|file| file.path).collect())).await;
         }
-        let files = files.into_iter().map(|file| Arc::new(file.into_add())).collect();
+        let files = files.into_iter().map(|file| self.without_deleted(Arc::new(file.into_add())));
+        let files = files.collect::<Result<_>>()?;
         Ok(Arc::new(DataFiles::new(&self.dir, &self.state.schema, self.partition_by(), files)))
+    }
+
+    /// Reads exactly these rows, deleted or not, in the order of the files and of their rows (if one partition reads
+    /// them). The files may have left the table since, as long as no vacuum took them.
+    ///
+    /// # Errors
+    /// `table-feature-unsupported` if the table has column mapping.
+    pub fn rows_provider(&self, rows: Vec<FileRows>) -> Result<Arc<dyn TableProvider>> {
+        if self.state.needs_delta_reader() {
+            return Err(self.column_mapping("single rows of it are to be read"));
+        }
+        let only = |FileRows { file, rows }| ReadFile { add: Arc::new(file.into_add()), rows: ReadRows::Only(rows.into()) };
+        let files = rows.into_iter().map(only).collect();
+        Ok(Arc::new(DataFiles::new(&self.dir, &self.state.schema, self.partition_by(), files)))
+    }
+
+    fn without_deleted(&self, add: Arc<Add>) -> Result<ReadFile> {
+        let rows = self.deleted_rows(&add)?.map_or(ReadRows::All, ReadRows::Except);
+        Ok(ReadFile { add, rows })
+    }
+
+    fn column_mapping(&self, why: &str) -> Error {
+        Error::user(
+            "table-feature-unsupported",
+            format!("table `{}` has column mapping, and {why}", self.name),
+            "rewrite the table without it, or read one version a batch",
+        )
     }
 
     /// The state at an older version.
@@ -110,6 +133,56 @@ impl Table {
     }
 }
 
+/// A data file and which of its rows are read.
+#[derive(Debug)]
+struct ReadFile {
+    add: Arc<Add>,
+    rows: ReadRows,
+}
+
+#[derive(Debug)]
+enum ReadRows {
+    All,
+    Except(Arc<RowSet>),
+    Only(Arc<RowSet>),
+}
+
+impl ReadFile {
+    /// How many rows are read, if that is known.
+    fn count(&self) -> Option<u64> {
+        match &self.rows {
+            ReadRows::All | ReadRows::Except(_) => self.add.live_rows(),
+            ReadRows::Only(rows) => Some(rows.len()),
+        }
+    }
+
+    /// Which of the file's rows are read; `None` for all.
+    fn selection(&self, table_dir: &Path) -> Result<Option<RowSelection>> {
+        let (set, is_read) = match &self.rows {
+            ReadRows::All => return Ok(None),
+            ReadRows::Except(rows) => (rows, false),
+            ReadRows::Only(rows) => (rows, true),
+        };
+        let total = stats::file_rows(table_dir, &self.add)?;
+        if is_read && set.len() == total {
+            return Ok(None);
+        }
+        let mut selectors = Vec::new();
+        let mut push = |rows: u64, is_read: bool| match is_read {
+            true => selectors.push(RowSelector::select(rows as usize)),
+            false => selectors.push(RowSelector::skip(rows as usize)),
+        };
+        let mut done = 0;
+        for row in set.iter() {
+            push(row - done, !is_read);
+            push(1, is_read);
+            done = row + 1;
+        }
+        push(total.saturating_sub(done), !is_read);
+        Ok(Some(selectors.into()))
+    }
+}
+
 /// Parquet files of a Delta table as one table.
 #[derive(Debug)]
 struct DataFiles {
@@ -118,11 +191,12 @@ struct DataFiles {
     schema: SchemaRef,
     /// As DataFusion wants it: the files' columns, then the partition columns.
     scan_schema: TableSchema,
-    files: Vec<Arc<Add>>,
+    files: Vec<ReadFile>,
 }
 
 impl DataFiles {
-    fn new(table_dir: &Path, schema: &SchemaRef, partition_by: &[String], files: Vec<Arc<Add>>) -> DataFiles {
+    fn new(table_dir: &Path, schema: &SchemaRef, partition_by: &[String], mut files: Vec<ReadFile>) -> DataFiles {
+        files.retain(|file| file.count() != Some(0));
         let file_schema = Schema::new(schema::file_fields(schema, partition_by));
         let partition_fields =
             partition_by.iter().filter_map(|name| Some(Arc::clone(schema.fields().find(name)?.1))).collect::<Vec<_>>();
@@ -146,7 +220,8 @@ impl DataFiles {
     }
 
     /// The file with what is known of the columns at `columns` of the scan's schema.
-    fn file(&self, add: &Add, columns: &[usize]) -> datafusion::common::Result<PartitionedFile> {
+    fn file(&self, read: &ReadFile, columns: &[usize]) -> datafusion::common::Result<PartitionedFile> {
+        let add = &read.add;
         let path = decode_path(&self.table_dir, &add.path)
             .ok_or_else(|| DataFusionError::Plan(format!("data file `{}` is not on this machine", add.path)))?;
         let location = object_store::path::Path::from_absolute_path(&path)
@@ -156,7 +231,8 @@ impl DataFiles {
         file.partition_values = self.partition_values(add)?;
         let file_columns = self.scan_schema.file_schema().fields().len();
         let stored: Vec<usize> = columns.iter().copied().filter(|column| *column < file_columns).collect();
-        file.statistics = stats::to_datafusion(add, self.scan_schema.table_schema(), &stored).map(|mut statistics| {
+        let statistics = stats::to_datafusion(add, read.count(), self.scan_schema.table_schema(), &stored);
+        file.statistics = statistics.map(|mut statistics| {
             // Set here and not by DataFusion, which takes it that partition values are never NULL.
             for (value, column) in file.partition_values.iter().zip(&mut statistics.column_statistics[file_columns..]) {
                 if value.is_null() {
@@ -172,7 +248,7 @@ impl DataFiles {
         Ok(file)
     }
 
-    /// The files that can hold a row that passes the filters.
+    /// The files that can hold a row that passes the filters, each with the rows to read of it.
     fn files_for(&self, session: &dyn Session, filters: &[Expr]) -> datafusion::common::Result<Vec<PartitionedFile>> {
         let table_schema = self.scan_schema.table_schema();
         let mut columns: Vec<usize> = filters
@@ -182,21 +258,40 @@ impl DataFiles {
             .collect();
         columns.sort_unstable();
         columns.dedup();
-        let files = self.files.iter().map(|add| self.file(add, &columns));
-        let mut files = files.collect::<datafusion::common::Result<Vec<_>>>()?;
-        let Some(filter) = conjunction(filters.to_vec()) else { return Ok(files) };
+        let files = self.files.iter().map(|file| self.file(file, &columns));
+        let files = files.collect::<datafusion::common::Result<Vec<_>>>()?;
+        let keep = self.keep(session, filters, &files, &columns)?;
+        let kept = files.into_iter().zip(&self.files).zip(keep).filter(|(_, keep)| *keep);
+        let select = |(file, read): (PartitionedFile, &ReadFile)| {
+            let rows = read.selection(&self.table_dir).map_err(|error| DataFusionError::External(Box::new(error)))?;
+            Ok(match rows {
+                None => file,
+                Some(rows) => file.with_extension(ParquetRowSelection::new(rows)),
+            })
+        };
+        kept.map(|(file, _)| select(file)).collect()
+    }
+
+    /// Which files can hold a row that passes the filters.
+    fn keep(
+        &self,
+        session: &dyn Session,
+        filters: &[Expr],
+        files: &[PartitionedFile],
+        columns: &[usize],
+    ) -> datafusion::common::Result<Vec<bool>> {
+        let all = vec![true; files.len()];
+        let table_schema = self.scan_schema.table_schema();
+        let Some(filter) = conjunction(filters.to_vec()) else { return Ok(all) };
         let schema = DFSchema::try_from(Arc::clone(table_schema))?;
         let predicate = PruningPredicateBuilder::new()
             .with_file_schema(Arc::clone(table_schema))
             .try_build(session.create_physical_expr(filter, &schema)?);
         // A filter that says nothing about minima and maxima just doesn't skip files.
-        let Ok(predicate) = predicate else { return Ok(files) };
-        let known = files.iter().map(|file| bounds_for_pruning(file, table_schema, &columns));
+        let Ok(predicate) = predicate else { return Ok(all) };
+        let known = files.iter().map(|file| bounds_for_pruning(file, table_schema, columns));
         let known = known.collect::<datafusion::common::Result<Vec<_>>>()?;
-        let keep = predicate.prune(&PrunableStatistics::new(known, Arc::clone(table_schema)))?;
-        let mut keep = keep.into_iter();
-        files.retain(|_| keep.next().unwrap_or(true));
-        Ok(files)
+        predicate.prune(&PrunableStatistics::new(known, Arc::clone(table_schema)))
     }
 }
 
@@ -276,6 +371,6 @@ impl TableProvider for DataFiles {
     }
 
     fn statistics(&self) -> Option<Statistics> {
-        Some(stats::total(&self.schema, self.files.iter().map(|add| (add.rows(), add.size))))
+        Some(stats::total(&self.schema, self.files.iter().map(|file| (file.count(), file.add.size))))
     }
 }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use arrow::datatypes::SchemaRef;
 
 use super::action::{Action, Add, Metadata, Protocol};
+use super::deletion_vector::DeletionVector;
 use super::{log, schema};
 use crate::error::{Error, Result};
 
@@ -25,6 +26,9 @@ pub struct State {
     pub files: BTreeMap<String, Arc<Add>>,
     /// Files that have left the table but may still be on disk → when they left, in ms.
     pub tombstones: HashMap<String, i64>,
+    /// Files of deletion vectors that are no longer in force, each under its name in the log as one of them → when
+    /// the last of them was replaced, in ms.
+    pub old_vectors: HashMap<String, (DeletionVector, i64)>,
     /// Application id → its last batch id.
     pub txns: BTreeMap<String, i64>,
 }
@@ -67,6 +71,7 @@ impl State {
             metadata,
             files: replay.files,
             tombstones: replay.tombstones,
+            old_vectors: replay.old_vectors,
             txns: replay.txns,
         }))
     }
@@ -76,6 +81,7 @@ impl State {
         let mut replay = Replay {
             files: std::mem::take(&mut self.files),
             tombstones: std::mem::take(&mut self.tombstones),
+            old_vectors: std::mem::take(&mut self.old_vectors),
             txns: std::mem::take(&mut self.txns),
             ..Replay::default()
         };
@@ -83,6 +89,7 @@ impl State {
         self.version += 1;
         self.files = replay.files;
         self.tombstones = replay.tombstones;
+        self.old_vectors = replay.old_vectors;
         self.txns = replay.txns;
         if let Some(protocol) = replay.protocol {
             check_readable(table_dir, &protocol)?;
@@ -96,11 +103,10 @@ impl State {
         Ok(())
     }
 
-    /// Whether reading the data needs more than the Parquet files: column mapping or deletion vectors.
+    /// Whether reading the data needs more than we know of: column mapping.
     pub fn needs_delta_reader(&self) -> bool {
         let mapped = self.metadata.configuration.get("delta.columnMapping.mode");
         mapped.is_some_and(|mode| mode.as_deref().is_some_and(|mode| mode != "none"))
-            || self.files.values().any(|file| file.deletion_vector.is_some())
     }
 }
 
@@ -144,6 +150,7 @@ struct Replay {
     metadata: Option<Metadata>,
     files: BTreeMap<String, Arc<Add>>,
     tombstones: HashMap<String, i64>,
+    old_vectors: HashMap<String, (DeletionVector, i64)>,
     txns: BTreeMap<String, i64>,
 }
 
@@ -153,7 +160,13 @@ impl Replay {
     fn apply(&mut self, actions: Vec<Action>) {
         for remove in actions.iter().filter_map(|action| action.remove.as_ref()) {
             self.files.remove(&remove.path);
-            self.tombstones.insert(remove.path.clone(), remove.deletion_timestamp.unwrap_or(0));
+            let removed_ms = remove.deletion_timestamp.unwrap_or(0);
+            self.tombstones.insert(remove.path.clone(), removed_ms);
+            if let Some(vector) = remove.deletion_vector.as_ref().filter(|vector| vector.storage_type != "i") {
+                let name = vector.path_or_inline_dv.clone();
+                let (_, last_ms) = self.old_vectors.entry(name).or_insert_with(|| (vector.clone(), removed_ms));
+                *last_ms = removed_ms.max(*last_ms);
+            }
         }
         for action in actions {
             if let Some(add) = action.add {

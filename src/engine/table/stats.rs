@@ -5,6 +5,8 @@
 //! would make them wrong), booleans, binaries and of anything inside lists and maps.
 
 use std::fmt::Write as _;
+use std::fs::File;
+use std::path::Path;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, FieldRef, Schema, TimeUnit};
@@ -12,15 +14,35 @@ use chrono::{DateTime, NaiveDate};
 use datafusion::common::ScalarValue;
 use datafusion::common::stats::Precision;
 use datafusion::physical_plan::{ColumnStatistics, Statistics};
-use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
+use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData};
 use serde_json::{Map, Value};
 
-use super::action::Add;
+use super::action::{Add, decode_path};
+use crate::error::{Error, Result};
 
 /// How many leaf columns get statistics; the rest would make the log heavy (Delta protocol's default).
 const LEAF_COLUMNS: usize = 32;
 /// Strings are cut after so many characters.
 const STRING_CHARACTERS: usize = 32;
+
+/// Rows in a data file, deleted ones counted: as its statistics say, or else its footer.
+pub fn file_rows(table_dir: &Path, add: &Add) -> Result<u64> {
+    if let Some(rows) = add.rows() {
+        return Ok(rows);
+    }
+    let path = decode_path(table_dir, &add.path).ok_or_else(|| {
+        Error::user(
+            "table-feature-unsupported",
+            format!("data file `{}` is not on this machine", add.path),
+            "copy the table to this machine",
+        )
+    })?;
+    let read = || -> parquet::errors::Result<u64> {
+        let metadata = ParquetMetaDataReader::new().parse_and_finish(&File::open(&path)?)?;
+        Ok(u64::try_from(metadata.file_metadata().num_rows()).unwrap_or(0))
+    };
+    read().map_err(|error| Error::io("read the footer of", &path, std::io::Error::other(error)))
+}
 
 /// The `add.stats` of a file whose columns are `fields`.
 pub fn from_footer(fields: &[FieldRef], footer: &ParquetMetaData) -> String {
@@ -30,6 +52,26 @@ pub fn from_footer(fields: &[FieldRef], footer: &ParquetMetaData) -> String {
     let rows = footer.file_metadata().num_rows();
     let Objects { min, max, nulls } = objects;
     format!(r#"{{"numRecords":{rows},"minValues":{{{min}}},"maxValues":{{{max}}},"nullCount":{{{nulls}}}}}"#)
+}
+
+/// Says in an `add.stats` that bounds and counts of NULLs are those of all rows of the file, though some are
+/// deleted (Delta protocol: `tightBounds`). What isn't there becomes the number of rows.
+pub fn loosen(stats: Option<&str>, rows: u64) -> String {
+    const TIGHT: &str = "tightBounds";
+    match stats.and_then(|stats| stats.trim_end().strip_suffix('}')) {
+        // Nearly all statistics are ours, and parsing them would be what a commit mostly does.
+        Some(inner) if !inner.contains(TIGHT) && inner.starts_with(r#"{"numRecords":"#) => format!(r#"{inner},"{TIGHT}":false}}"#),
+        _ => {
+            let mut json: Map<String, Value> =
+                stats.and_then(|stats| serde_json::from_str(stats).ok()).unwrap_or_default();
+            if json.get(TIGHT) == Some(&Value::Bool(false)) && json.contains_key("numRecords") {
+                return stats.unwrap_or_default().to_owned();
+            }
+            json.insert("numRecords".into(), rows.into());
+            json.insert(TIGHT.into(), false.into());
+            Value::Object(json).to_string()
+        }
+    }
 }
 
 /// The inner text of the three JSON objects.
@@ -191,20 +233,27 @@ fn cut_max(text: &str) -> Option<String> {
 /// DataFusion's statistics of a file over the columns of `schema`, `None` if the file has none.
 ///
 /// Only those of `columns` are read: parsing all costs more than it saves. Bounds are marked inexact, as
-/// strings may be cut and other programs round.
-pub fn to_datafusion(add: &Add, schema: &Schema, columns: &[usize]) -> Option<Statistics> {
+/// strings may be cut, other programs round, and rows with the extremes may be deleted. `read_rows`: how many rows
+/// are read of the file, if it is not all that are in the table.
+pub fn to_datafusion(add: &Add, read_rows: Option<u64>, schema: &Schema, columns: &[usize]) -> Option<Statistics> {
     let mut statistics = Statistics::new_unknown(schema);
     statistics.total_byte_size = Precision::Absent;
-    if add.deletion_vector.is_some() {
-        return None;
-    }
     if columns.is_empty() {
-        statistics.num_rows = Precision::Exact(usize::try_from(add.rows()?).ok()?);
+        statistics.num_rows = Precision::Exact(usize::try_from(read_rows.or_else(|| add.live_rows())?).ok()?);
         return Some(statistics);
     }
     let json: Map<String, Value> = serde_json::from_str(add.stats.as_deref()?).ok()?;
-    let rows = json.get("numRecords").and_then(Value::as_u64);
+    let all = json.get("numRecords").and_then(Value::as_u64);
+    let is_tight = json.get("tightBounds") != Some(&Value::Bool(false));
+    let rows = read_rows.or_else(|| Some(all?.saturating_sub(add.deleted_rows())));
     statistics.num_rows = rows.map_or(Precision::Absent, |rows| Precision::Exact(rows as usize));
+    // NULLs are counted over all rows of the file: of some of them, only "none" and "all" are still known.
+    let nulls_of_rows = |nulls: u64| match rows {
+        Some(rows) if rows == all.unwrap_or(rows) && is_tight => Precision::Exact(nulls as usize),
+        Some(rows) if Some(nulls) == all => Precision::Exact(rows as usize),
+        _ if nulls == 0 => Precision::Exact(0),
+        _ => Precision::Absent,
+    };
     for column in columns {
         let field = schema.field(*column);
         let value = |object: &str| json.get(object).and_then(|object| object.get(field.name()));
@@ -221,7 +270,7 @@ pub fn to_datafusion(add: &Add, schema: &Schema, columns: &[usize]) -> Option<St
         };
         let nulls = value("nullCount").and_then(Value::as_u64);
         statistics.column_statistics[*column] = ColumnStatistics {
-            null_count: nulls.map_or(Precision::Absent, |nulls| Precision::Exact(nulls as usize)),
+            null_count: nulls.map_or(Precision::Absent, nulls_of_rows),
             min_value: bound("minValues").map_or(Precision::Absent, Precision::Inexact),
             max_value: bound("maxValues").map_or(Precision::Absent, Precision::Inexact),
             ..ColumnStatistics::new_unknown()
@@ -276,6 +325,20 @@ mod tests {
         assert!(
             Bound::read(&DataType::Decimal128(38, 0), &bytes[4..]) == Some(Bound::Number(-12_345_678_901_234_567_890))
         );
+    }
+
+    #[test]
+    fn loosened_statistics_keep_what_they_say() {
+        let loose = loosen(Some(r#"{"numRecords":3,"minValues":{"id":1}}"#), 3);
+        assert_eq!(loose, r#"{"numRecords":3,"minValues":{"id":1},"tightBounds":false}"#);
+        assert_eq!(loosen(Some(&loose), 3), loose);
+        assert_eq!(
+            loosen(Some(r#"{"numRecords":3,"tightBounds":true,"nullCount":{}}"#), 3),
+            r#"{"numRecords":3,"tightBounds":false,"nullCount":{}}"#
+        );
+        for nothing in [None, Some("{}"), Some("?")] {
+            assert_eq!(loosen(nothing, 7), r#"{"numRecords":7,"tightBounds":false}"#);
+        }
     }
 
     #[test]

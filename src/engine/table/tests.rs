@@ -14,21 +14,21 @@ use tempfile::TempDir;
 
 use super::*;
 
-fn schema(columns: &[(&str, DataType)]) -> SchemaRef {
+pub(super) fn schema(columns: &[(&str, DataType)]) -> SchemaRef {
     Arc::new(Schema::new(columns.iter().map(|(name, kind)| Field::new(*name, kind.clone(), true)).collect::<Vec<_>>()))
 }
 
-fn id_name() -> SchemaRef {
+pub(super) fn id_name() -> SchemaRef {
     schema(&[("id", DataType::Int64), ("name", DataType::Utf8)])
 }
 
-fn rows(ids: std::ops::Range<i64>) -> RecordBatch {
+pub(super) fn rows(ids: std::ops::Range<i64>) -> RecordBatch {
     let names: StringArray = ids.clone().map(|id| (id % 7 != 3).then(|| format!("name {id}"))).collect();
     let ids = Int64Array::from_iter_values(ids);
     RecordBatch::try_new(id_name(), vec![Arc::new(ids), Arc::new(names)]).expect("batch")
 }
 
-fn create(dir: &Path, schema: SchemaRef, partition_by: &[&str]) -> Table {
+pub(super) fn create(dir: &Path, schema: SchemaRef, partition_by: &[&str]) -> Table {
     let spec = TableSpec {
         name: "t".into(),
         schema: Some(schema),
@@ -38,38 +38,42 @@ fn create(dir: &Path, schema: SchemaRef, partition_by: &[&str]) -> Table {
     Table::create(dir, spec).expect("created")
 }
 
-fn write(table: &Table, batch: &RecordBatch) -> Vec<DataFile> {
+pub(super) fn write(table: &Table, batch: &RecordBatch) -> Vec<DataFile> {
     let mut writer = table.writer(WriterOptions::default()).expect("writer");
     writer.write(batch).expect("written");
     writer.finish().expect("finished")
 }
 
-fn append(adds: Vec<DataFile>, batch_id: i64) -> Commit {
+pub(super) fn append(adds: Vec<DataFile>, batch_id: i64) -> Commit {
     Commit { adds, txns: vec![("flow".into(), batch_id)], operation: "STREAMING UPDATE".into(), ..Commit::default() }
 }
 
-async fn add_rows(table: &mut Table, ids: std::ops::Range<i64>) -> i64 {
+pub(super) fn pairs() -> CompactionLimits {
+    CompactionLimits { file_bytes: 1 << 20, files_max: 2, ..CompactionLimits::default() }
+}
+
+pub(super) async fn add_rows(table: &mut Table, ids: std::ops::Range<i64>) -> i64 {
     let batch_id = table.txn("flow").map_or(0, |last| last + 1);
     let files = write(table, &rows(ids));
     table.commit(append(files, batch_id)).await.expect("committed")
 }
 
-async fn query(provider: Arc<dyn TableProvider>, sql: &str) -> Vec<RecordBatch> {
+pub(super) async fn query(provider: Arc<dyn TableProvider>, sql: &str) -> Vec<RecordBatch> {
     let session = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(2));
     session.register_table("t", provider).expect("registered");
     session.sql(sql).await.expect("planned").collect().await.expect("ran")
 }
 
-async fn text(provider: Arc<dyn TableProvider>, sql: &str) -> String {
+pub(super) async fn text(provider: Arc<dyn TableProvider>, sql: &str) -> String {
     pretty_format_batches(&query(provider, sql).await).expect("formats").to_string()
 }
 
-async fn ids(provider: Arc<dyn TableProvider>) -> Vec<i64> {
+pub(super) async fn ids(provider: Arc<dyn TableProvider>) -> Vec<i64> {
     let batches = query(provider, "SELECT id FROM t ORDER BY id").await;
     batches.iter().flat_map(|batch| batch.column(0).as_primitive::<Int64Type>().values().to_vec()).collect()
 }
 
-async fn table_ids(table: &Table) -> Vec<i64> {
+pub(super) async fn table_ids(table: &Table) -> Vec<i64> {
     ids(table.provider(None).await.expect("provider")).await
 }
 
@@ -270,7 +274,7 @@ async fn a_writer_rolls_its_files_and_leaves_nothing_behind_when_dropped() {
     assert_eq!(parquet(), 0, "never finished");
 }
 
-fn data_files(dir: &Path) -> Vec<PathBuf> {
+pub(super) fn data_files(dir: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![dir.to_path_buf()];
     while let Some(folder) = folders.pop() {
@@ -309,9 +313,9 @@ async fn changes_tell_appends_from_overwrites_deletes_and_compactions() {
     add_rows(&mut table, 0..5).await;
     add_rows(&mut table, 5..9).await;
     let table = tokio::sync::Mutex::new(table);
-    let compacted = compact(&table, 2, 1 << 20).await.expect("compacted");
+    let compacted = compact(&table, &pairs()).await.expect("compacted");
     assert_eq!((compacted.files_before, compacted.files_after), (2, 1));
-    assert_eq!(compact(&table, 2, 1 << 20).await.expect("nothing to do"), Compacted::default());
+    assert_eq!(compact(&table, &pairs()).await.expect("nothing to do"), Compacted::default());
     let mut table = table.into_inner();
 
     let theirs = table.delta_rs().expect("builds");
@@ -390,7 +394,7 @@ async fn a_generation_is_promoted_by_one_commit() {
     assert!(vacuumed.files > 0, "the old generation");
     assert!(data_files(&target).iter().all(|path| path.starts_with(target.join("gen-2"))));
     let table = tokio::sync::Mutex::new(table);
-    compact(&table, 2, 1 << 20).await.expect("compacted");
+    compact(&table, &pairs()).await.expect("compacted");
     let table = Table::open(&target).expect("opens").expect("there");
     assert_eq!(table_ids(&table).await, (0..10).collect::<Vec<_>>());
 

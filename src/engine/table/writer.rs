@@ -43,6 +43,8 @@ pub struct WriterOptions {
     /// Whether columns are dictionary-encoded. It costs half as much time again and hardly makes files smaller,
     /// as events are mostly identifiers and times.
     pub dictionary: bool,
+    /// Whether `finish_located` can say where each row is. Without partitions it always can.
+    pub locate_rows: bool,
     /// Whether `finish` waits until the files would survive a power failure. A killed process loses nothing
     /// either way.
     pub sync: bool,
@@ -58,6 +60,7 @@ impl Default for WriterOptions {
             open_files: 64,
             compression: Compression::SNAPPY,
             dictionary: false,
+            locate_rows: false,
             sync: true,
         }
     }
@@ -79,9 +82,8 @@ pub struct DataFile {
 }
 
 impl DataFile {
-    /// Says whether the file is to stay when this value is dropped.
-    pub(super) fn set_keep(&self, keep: bool) {
-        self.in_progress.keep.store(keep, Ordering::SeqCst);
+    pub(super) fn in_progress(&self) -> Arc<InProgress> {
+        Arc::clone(&self.in_progress)
     }
 
     /// The action that adds the file to its table.
@@ -109,15 +111,20 @@ pub(super) fn is_in_progress(path: &Path) -> bool {
 /// A file that is being written or waits for its commit. If it isn't kept, it is deleted when nobody holds it
 /// any more, as far as possible; after a crash a vacuum finds it.
 #[derive(Debug)]
-struct InProgress {
+pub(super) struct InProgress {
     path: PathBuf,
     keep: AtomicBool,
 }
 
 impl InProgress {
-    fn new(path: PathBuf) -> InProgress {
+    pub(super) fn new(path: PathBuf) -> InProgress {
         IN_PROGRESS.lock().unwrap_or_else(PoisonError::into_inner).insert(path.clone());
         InProgress { path, keep: AtomicBool::new(false) }
+    }
+
+    /// Says whether the file is to stay when nobody holds this value any more.
+    pub(super) fn set_keep(&self, keep: bool) {
+        self.keep.store(keep, Ordering::SeqCst);
     }
 }
 
@@ -127,6 +134,30 @@ impl Drop for InProgress {
             let _ = fs::remove_file(&self.path);
         }
         IN_PROGRESS.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.path);
+    }
+}
+
+/// Where a run of written rows is: they lie in `file` (of `Located::files`) from `first_row` on, in the order in which
+/// they were written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RowRun {
+    pub file: usize,
+    pub first_row: u64,
+    pub rows: u64,
+}
+
+/// What a writer has written, and where each row of it is.
+#[derive(Debug)]
+pub struct Located {
+    pub files: Vec<DataFile>,
+    /// All rows in the order in which they were given to the writer. Without partitions a file is one run.
+    pub runs: Vec<RowRun>,
+}
+
+impl Located {
+    /// (index in `files`, row in that file) of each row, in the order in which they were given to the writer.
+    pub fn locations(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
+        self.runs.iter().flat_map(|run| (run.first_row..run.first_row + run.rows).map(|row| (run.file, row)))
     }
 }
 
@@ -143,11 +174,18 @@ pub struct DataWriter {
     options: WriterOptions,
     properties: WriterProperties,
     open: HashMap<Option<OwnedRow>, OpenFile>,
-    done: Vec<DataFile>,
+    /// Each with its number.
+    done: Vec<(usize, DataFile)>,
+    /// Files are numbered as they are created.
+    created: usize,
     rows: u64,
+    /// `RowRun::file` is the file's number.
+    runs: Vec<RowRun>,
 }
 
 struct OpenFile {
+    number: usize,
+    rows: u64,
     writer: ArrowWriter<File>,
     path: String,
     partition_values: PartitionValues,
@@ -188,7 +226,9 @@ impl DataWriter {
             properties: properties.build(),
             open: HashMap::new(),
             done: Vec::new(),
+            created: 0,
             rows: 0,
+            runs: Vec::new(),
         })
     }
 
@@ -214,20 +254,39 @@ impl DataWriter {
         })?;
         self.rows += batch.num_rows() as u64;
         match &self.splitter {
-            None => self.write_part(None, PartitionValues::new(), &batch),
+            None => {
+                let run = self.write_part(None, PartitionValues::new(), &batch)?;
+                self.push_run(run);
+            }
             Some(splitter) => {
                 let parts = splitter.split(&batch).map_err(|error| self.failed(error.into()))?;
-                for (key, part) in parts {
-                    let columns = self.splitter.as_ref().expect("it just split").columns(&part);
+                let mut places = vec![(0, 0); if self.options.locate_rows { batch.num_rows() } else { 0 }];
+                for part in parts {
+                    let columns = self.splitter.as_ref().expect("it just split").columns(&part.rows);
                     let values = partition::values_at(&self.partition_by, &columns, 0);
-                    self.write_part(Some(key), values.map_err(|error| self.failed(error.into()))?, &part)?;
+                    let values = values.map_err(|error| self.failed(error.into()))?;
+                    let run = self.write_part(Some(part.key), values, &part.rows)?;
+                    if self.options.locate_rows {
+                        for (row, index) in (run.first_row..).zip(&part.indices) {
+                            places[*index as usize] = (run.file, row);
+                        }
+                    }
                 }
-                Ok(())
+                places.into_iter().for_each(|(file, first_row)| self.push_run(RowRun { file, first_row, rows: 1 }));
             }
+        }
+        Ok(())
+    }
+
+    fn push_run(&mut self, run: RowRun) {
+        match self.runs.last_mut() {
+            Some(last) if last.file == run.file && last.first_row + last.rows == run.first_row => last.rows += run.rows,
+            _ => self.runs.push(run),
         }
     }
 
-    fn write_part(&mut self, key: Option<OwnedRow>, values: PartitionValues, rows: &RecordBatch) -> Result<()> {
+    /// Writes rows of one partition, all into one file.
+    fn write_part(&mut self, key: Option<OwnedRow>, values: PartitionValues, rows: &RecordBatch) -> Result<RowRun> {
         let rows = rows.project(&self.file_columns).map_err(|error| self.failed(error.into()))?;
         let mut file = match self.open.remove(&key) {
             Some(file) => file,
@@ -239,8 +298,11 @@ impl DataWriter {
             }
         };
         file.writer.write(&rows).map_err(|error| self.failed(error))?;
+        let run = RowRun { file: file.number, first_row: file.rows, rows: rows.num_rows() as u64 };
+        file.rows += run.rows;
         if file.writer.bytes_written() + file.writer.in_progress_size() >= self.options.file_bytes {
-            return self.close(file);
+            self.close(file)?;
+            return Ok(run);
         }
         self.open.insert(key, file);
         while self.open.values().map(|file| file.writer.memory_size()).sum::<usize>() > self.options.memory_bytes {
@@ -251,10 +313,10 @@ impl DataWriter {
                 Err(error) => return Err(self.failed(error)),
             }
         }
-        Ok(())
+        Ok(run)
     }
 
-    fn create(&self, partition_values: PartitionValues) -> Result<OpenFile> {
+    fn create(&mut self, partition_values: PartitionValues) -> Result<OpenFile> {
         let mut path = self.prefix.clone();
         if !self.partition_by.is_empty() {
             path.push_str(&partition::folder(&self.partition_by, &partition_values));
@@ -270,7 +332,8 @@ impl DataWriter {
         // Arrow's own schema in the footer would only tell other readers about our in-memory types.
         let options = ArrowWriterOptions::new().with_properties(self.properties.clone()).with_skip_arrow_metadata(true);
         let writer = ArrowWriter::try_new_with_options(file, schema, options).map_err(|error| self.failed(error))?;
-        Ok(OpenFile { writer, path, partition_values, in_progress })
+        self.created += 1;
+        Ok(OpenFile { number: self.created - 1, rows: 0, writer, path, partition_values, in_progress })
     }
 
     fn close_fullest(&mut self) -> Result<()> {
@@ -288,7 +351,8 @@ impl DataWriter {
             let path = self.table_dir.join(&file.path);
             file.writer.inner().sync_all().map_err(|error| Error::io("sync", path, error))?;
         }
-        self.done.push(DataFile {
+        let number = file.number;
+        let file = DataFile {
             size: file.writer.bytes_written() as u64,
             rows: footer.file_metadata().num_rows() as u64,
             stats: stats::from_footer(&self.file_fields, &footer),
@@ -296,29 +360,41 @@ impl DataWriter {
             path: file.path,
             partition_values: file.partition_values,
             in_progress: file.in_progress,
-        });
+        };
+        self.done.push((number, file));
         Ok(())
     }
 
-    /// Closes all files and hands them over.
-    pub fn finish(mut self) -> Result<Vec<DataFile>> {
+    /// Closes the files that are open; rows that come go into new ones.
+    pub fn close_files(&mut self) -> Result<()> {
         let mut open: Vec<OpenFile> = self.open.drain().map(|(_, file)| file).collect();
         open.sort_by(|a, b| a.partition_values.cmp(&b.partition_values));
-        for file in open {
-            self.close(file)?;
-        }
+        open.into_iter().try_for_each(|file| self.close(file))
+    }
+
+    /// Closes all files and hands them over.
+    pub fn finish(self) -> Result<Vec<DataFile>> {
+        Ok(self.finish_located()?.files)
+    }
+
+    /// Closes all files and hands them over, and says where each row is; see `WriterOptions::locate_rows`.
+    pub fn finish_located(mut self) -> Result<Located> {
+        self.close_files()?;
         if self.options.sync {
             let folders: HashSet<&Path> = self
                 .done
                 .iter()
-                .filter_map(|file| file.in_progress.path.parent())
+                .filter_map(|(_, file)| file.in_progress.path.parent())
                 .flat_map(|folder| folder.ancestors().take_while(|folder| folder.starts_with(&self.table_dir)))
                 .collect();
             for folder in folders {
                 log::sync_folder(folder)?;
             }
         }
-        Ok(self.done)
+        let mut index_of = vec![0; self.created];
+        self.done.iter().enumerate().for_each(|(index, (number, _))| index_of[*number] = index);
+        self.runs.iter_mut().for_each(|run| run.file = index_of[run.file]);
+        Ok(Located { files: self.done.into_iter().map(|(_, file)| file).collect(), runs: self.runs })
     }
 
     fn failed(&self, error: ParquetError) -> Error {

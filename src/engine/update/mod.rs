@@ -26,6 +26,7 @@ use pipeline::graph::{DatasetId, ExternalId, FlowId};
 use pipeline::plan::{History, UpdatePlan, plan_update};
 use pipeline::report::{FlowOutcome, UpdateReport};
 
+use crate::auto_cdc::target::ChangeTargets;
 use crate::analysis::{Analysis, SOURCE_UNREADABLE, applied};
 use crate::clock::{iso, now_us};
 use crate::columns::Columns;
@@ -65,6 +66,7 @@ pub(crate) struct Update {
     flow_ids: HashMap<FlowId, String>,
     live: HashMap<FlowId, Arc<LiveMetrics>>,
     pub full_refreshes: FullRefreshes,
+    pub change_targets: ChangeTargets,
 }
 
 impl Update {
@@ -225,6 +227,7 @@ impl Engine {
             externals: HashMap::new(),
             flow_ids: HashMap::new(),
             full_refreshes: FullRefreshes::default(),
+            change_targets: ChangeTargets::default(),
         };
         update.open_externals()?;
         update.list_sources().await?;

@@ -204,6 +204,7 @@ impl Update {
             partition_by: partition_by.clone(),
             comment: definition.comment.clone(),
             properties: properties(dataset, self.engine.graph(), &self.flow_ids),
+            deletion_vectors: false,
         };
         let existing = self.engine.tables().get(&folder)?;
         // A materialized view is built anew at every refresh; a table that is not there yet has nothing to keep.

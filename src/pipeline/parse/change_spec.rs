@@ -234,6 +234,7 @@ impl ChangeSpec {
             columns: self.columns.clone(),
             columns_to_update: self.columns_to_update.clone(),
             sequence_span: whole(sequence),
+            sequence_words: expression(sequence, &[]).unwrap_or_default(),
             delete_span: self.delete.as_ref().map(whole),
             truncate_span: self.truncate.as_ref().map(whole),
             source_span: whole(source),

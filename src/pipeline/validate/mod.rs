@@ -75,6 +75,7 @@ const RULES: &[Rule] = &[
     auto_cdc::truncate_history::check,
     auto_cdc::track_without_history::check,
     auto_cdc::partial_updates::check,
+    auto_cdc::ingestion_time::check,
     auto_cdc::reserved_name::check,
     auto_cdc::properties::check,
 ];

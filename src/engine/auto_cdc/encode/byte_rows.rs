@@ -50,6 +50,11 @@ impl ByteRows {
         self.offsets.len() - 1
     }
 
+    /// Bytes of all rows together.
+    pub fn byte_len(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0

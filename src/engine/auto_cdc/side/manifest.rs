@@ -148,6 +148,11 @@ impl Manifest {
         self.retention
     }
 
+    /// Keeps all members of a key from now on; those that were dropped before stay dropped.
+    pub fn keep_all(&mut self) {
+        self.retention = Retention::All;
+    }
+
     /// The runs, oldest first.
     pub fn runs(&self) -> &[RunEntry] {
         &self.runs

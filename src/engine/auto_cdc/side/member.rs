@@ -2,9 +2,9 @@
 //!
 //! ```text
 //! varint length of the rest · varint length of the key · varint length of the sequence · key · sequence
-//! flags: 1 delete, 2 location, 4 authored, 8 run start, the class of the rank in the high half
+//! flags: 1 delete, 2 location, 4 authored, 8 run start, 16 and 32 the class of the rank, 64 last seeded, 128 first live
 //! [varint file · varint row] · varint flow · 3 varints position · varint batch id
-//! [varint length · authored] · [varint length · run start] · values to the end
+//! [varint length · authored] · [… run start] · [… last seeded] · [… first live] · values to the end
 //! ```
 //!
 //! Members are sorted by key, and within a key the newest (highest sequence) comes first.
@@ -24,7 +24,7 @@ pub enum Kind {
 /// manifest's table of flows has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Rank {
-    /// Snapshot 0, once 1, live 2; up to 15.
+    /// Snapshot 0, once 1, live 2; up to 3.
     pub class: u8,
     /// The flow's number in the manifest.
     pub flow: u32,
@@ -54,6 +54,9 @@ pub struct Member {
     pub run_start: Option<Vec<u8>>,
     /// The target's row that shows it.
     pub location: Option<Location>,
+    /// Of a key's newest member: the last sequence that a once flow gave the key, and the first one of a live flow.
+    pub last_seeded: Option<Vec<u8>>,
+    pub first_live: Option<Vec<u8>>,
     /// The row of its leaves; empty for deletes.
     pub values: Vec<u8>,
 }
@@ -71,6 +74,9 @@ pub struct MemberRef<'a> {
     /// See [`Member::run_start`].
     pub run_start: Option<&'a [u8]>,
     pub location: Option<Location>,
+    /// See [`Member::last_seeded`].
+    pub last_seeded: Option<&'a [u8]>,
+    pub first_live: Option<&'a [u8]>,
     pub values: &'a [u8],
 }
 
@@ -86,6 +92,8 @@ impl Member {
             authored: self.authored.as_deref(),
             run_start: self.run_start.as_deref(),
             location: self.location,
+            last_seeded: self.last_seeded.as_deref(),
+            first_live: self.first_live.as_deref(),
             values: &self.values,
         }
     }
@@ -103,6 +111,8 @@ impl<'a> MemberRef<'a> {
             authored: self.authored.map(<[u8]>::to_vec),
             run_start: self.run_start.map(<[u8]>::to_vec),
             location: self.location,
+            last_seeded: self.last_seeded.map(<[u8]>::to_vec),
+            first_live: self.first_live.map(<[u8]>::to_vec),
             values: self.values.to_vec(),
         }
     }
@@ -120,7 +130,10 @@ impl<'a> MemberRef<'a> {
         } | if self.location.is_some() { LOCATION } else { 0 }
             | if self.authored.is_some() { AUTHORED } else { 0 }
             | if self.run_start.is_some() { RUN_START } else { 0 }
-            | self.rank.class << 4;
+            | if self.last_seeded.is_some() { LAST_SEEDED } else { 0 }
+            | if self.first_live.is_some() { FIRST_LIVE } else { 0 }
+            | (self.rank.class & CLASS_MAX) << CLASS_SHIFT;
+        let optional = [self.authored, self.run_start, self.last_seeded, self.first_live];
         let mut rest = varint::len(self.key.len() as u64)
             + varint::len(self.sequence.len() as u64)
             + self.key.len()
@@ -133,7 +146,7 @@ impl<'a> MemberRef<'a> {
         if let Some(Location { file, row }) = self.location {
             rest += varint::len(u64::from(file)) + varint::len(u64::from(row));
         }
-        for bytes in [self.authored, self.run_start].into_iter().flatten() {
+        for bytes in optional.into_iter().flatten() {
             rest += varint::len(bytes.len() as u64) + bytes.len();
         }
 
@@ -151,7 +164,7 @@ impl<'a> MemberRef<'a> {
         varint::put(out, u64::from(self.rank.flow));
         self.rank.position.iter().for_each(|part| varint::put(out, *part));
         varint::put(out, self.batch_id);
-        for bytes in [self.authored, self.run_start].into_iter().flatten() {
+        for bytes in optional.into_iter().flatten() {
             varint::put(out, bytes.len() as u64);
             out.extend_from_slice(bytes);
         }
@@ -169,15 +182,19 @@ impl<'a> MemberRef<'a> {
         let batch_id = varint::take(&mut body)?;
         let authored = if flags & AUTHORED != 0 { Some(varint::take_bytes(&mut body)?) } else { None };
         let run_start = if flags & RUN_START != 0 { Some(varint::take_bytes(&mut body)?) } else { None };
+        let last_seeded = if flags & LAST_SEEDED != 0 { Some(varint::take_bytes(&mut body)?) } else { None };
+        let first_live = if flags & FIRST_LIVE != 0 { Some(varint::take_bytes(&mut body)?) } else { None };
         Some(MemberRef {
             key: head.key(block),
             sequence: head.sequence(block),
             kind: if flags & DELETE != 0 { Kind::Delete } else { Kind::Upsert },
-            rank: Rank { class: flags >> 4, flow, position },
+            rank: Rank { class: flags >> CLASS_SHIFT & CLASS_MAX, flow, position },
             batch_id,
             authored,
             run_start,
             location,
+            last_seeded,
+            first_live,
             values: body,
         })
     }
@@ -187,6 +204,11 @@ const DELETE: u8 = 1;
 const LOCATION: u8 = 2;
 const AUTHORED: u8 = 4;
 const RUN_START: u8 = 8;
+const LAST_SEEDED: u8 = 64;
+const FIRST_LIVE: u8 = 128;
+const CLASS_SHIFT: u8 = 4;
+/// The highest class that there is room for.
+pub(super) const CLASS_MAX: u8 = 3;
 
 fn take_location(flags: u8, body: &mut &[u8]) -> Option<Option<Location>> {
     if flags & LOCATION == 0 {

@@ -99,7 +99,7 @@ impl<'c> RunWriter<'c> {
 
     /// Appends a member, which comes after all before it.
     pub fn push(&mut self, member: &MemberRef) -> Result<()> {
-        if member.rank.class > 15 {
+        if member.rank.class > member::CLASS_MAX {
             return Err(Error::Internal(format!("the class of a rank is {}", member.rank.class)));
         }
         self.begin_member(member.key, member.sequence, member.location)?;

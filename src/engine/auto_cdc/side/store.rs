@@ -136,6 +136,18 @@ impl SideTable {
         Ok(Some(Staged { path, what: What::Moves(entry), is_done: false }))
     }
 
+    /// The table as it would be with these runs, for look-ups before they are committed.
+    pub fn view_with(&self, staged: &[Staged]) -> Result<View> {
+        let before = self.view();
+        let mut manifest = before.manifest().clone();
+        for staged in staged {
+            if let What::Run(entry) = &staged.what {
+                manifest.runs.push(entry.clone());
+            }
+        }
+        View::of(&self.dir, manifest, Some(&before))
+    }
+
     /// Puts the next manifest in force: the one before, with what is staged, and as `edit` changes it. On disk when it
     /// returns; after an error of `edit` nothing has changed, after another one the table has to be opened again.
     pub fn commit(

@@ -81,12 +81,12 @@ pub fn query(text: &MappedText) -> (Option<Query>, Vec<Diagnostic>) {
     (Some(Query { sql, inputs, span, fingerprint_text }), diagnostics)
 }
 
-/// Checks that `text` is one expression over the columns of a row, without a query in it. `follows`: words that may
-/// stand behind it, to suggest one for what does.
+/// Checks that `text` is one expression over the columns of a row, without a query in it, and returns the names in it:
+/// of columns, fields and functions. `follows`: words that may stand behind it, to suggest one for what does.
 ///
 /// # Errors
 /// What it is not, at its place.
-pub(super) fn expression(text: &MappedText, follows: &[&str]) -> Result<(), Box<Diagnostic>> {
+pub(super) fn expression(text: &MappedText, follows: &[&str]) -> Result<Vec<String>, Box<Diagnostic>> {
     let cursor = Cursor::new(text);
     check_size(&cursor)?;
     let Taken { sql, inputs, diagnostics, .. } = inputs::take_inputs(cursor);
@@ -114,9 +114,18 @@ pub(super) fn expression(text: &MappedText, follows: &[&str]) -> Result<(), Box<
             None => error.help("a keyword or operator is missing before it, or it is one word too many"),
         }));
     }
-    let has_query = ast::visit_expressions(&parsed, |part| match part {
-        ast::Expr::Subquery(_) | ast::Expr::Exists { .. } | ast::Expr::InSubquery { .. } => ControlFlow::Break(()),
-        _ => ControlFlow::Continue(()),
+    let mut names = Vec::new();
+    let has_query = ast::visit_expressions(&parsed, |part| {
+        match part {
+            ast::Expr::Subquery(_) | ast::Expr::Exists { .. } | ast::Expr::InSubquery { .. } => {
+                return ControlFlow::Break(());
+            }
+            ast::Expr::Identifier(name) => names.push(name.value.clone()),
+            ast::Expr::CompoundIdentifier(parts) => names.extend(parts.iter().map(|part| part.value.clone())),
+            ast::Expr::Function(function) => names.push(function.name.to_string()),
+            _ => {}
+        }
+        ControlFlow::Continue(())
     });
     if has_query.is_break() || !inputs.is_empty() {
         let span = sql.origin(0..sql.as_str().trim_end().len());
@@ -126,7 +135,7 @@ pub(super) fn expression(text: &MappedText, follows: &[&str]) -> Result<(), Box<
                 .help("join in a temporary view, and name that as the source"),
         ));
     }
-    Ok(())
+    Ok(names)
 }
 
 /// The query that gives all of the files of `call`, which stands at `span`.

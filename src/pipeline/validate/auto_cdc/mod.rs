@@ -6,9 +6,11 @@
 //! - `two_snapshots.rs`, `snapshot_scd_type.rs`, `snapshot_ignore_null.rs`, `snapshot_mode.rs`: a flow from snapshots
 //!   beside flows from feeds
 //! - `truncate_history.rs`, `track_without_history.rs`, `partial_updates.rs`: clauses that exclude one another
+//! - `ingestion_time.rs`: a sequence that says when an event came, not when it was
 //! - `reserved_name.rs`: names that are ours
 //! - `properties.rs`: `flowbench.…` properties of a target
 
+pub(super) mod ingestion_time;
 pub(super) mod insert_beside;
 pub(super) mod keys;
 pub(super) mod partial_updates;

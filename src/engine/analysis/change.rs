@@ -1,0 +1,331 @@
+//! A flow of AUTO CDC over the columns of its source: what its clauses name is there, its sequence has an order, and
+//! what its target gets.
+//!
+//! Not here: what the flows of one target agree on (`change_target.rs`), and rules that need no columns
+//! (`pipeline::validate`).
+
+use pipeline::auto_cdc::{
+    ChangeFeed, ChangeFlow, ChangeInput, DELETE_COLUMN, END_AT, SEQUENCE_COLUMN, START_AT, ScdType, SnapshotVersions,
+    TRUNCATE_COLUMN, is_internal, reserved_prefix,
+};
+use pipeline::data_type::{DataType, Field};
+use pipeline::diagnostic::{Diagnostic, nearest};
+use pipeline::graph::{Flow, FlowId, Source};
+use pipeline::text::{Span, Spanned};
+
+use crate::columns::Misfit;
+use crate::plans::{InputSchemas, Output};
+
+use super::Work;
+
+impl Work<'_> {
+    /// False if the source has a column with a name that is not its to give; then its query isn't planned, which would
+    /// say it worse.
+    pub(super) fn check_reserved_names(&mut self, id: FlowId, schemas: &InputSchemas) -> bool {
+        let graph = self.engine.graph();
+        let flow = graph.flow(id);
+        let Some(change) = &flow.change else { return true };
+        let mut is_sound = true;
+        for input in &flow.reading.inputs {
+            let names: Vec<String> = match (schemas.get(&input.id), &input.source) {
+                (Some(schema), _) => schema.fields().iter().map(|field| field.name().clone()).collect(),
+                (None, Source::Dataset { id, .. }) => match &self.analysis.columns[id.0] {
+                    Some(columns) => columns.fields.iter().map(|field| field.name.clone()).collect(),
+                    None => continue,
+                },
+                _ => continue,
+            };
+            for wrong in names.iter().filter_map(|name| reserved_name(flow, change, name, input.span)) {
+                self.report(wrong);
+                is_sound = false;
+            }
+        }
+        is_sound
+    }
+
+    /// The columns that a flow gives its target; None if they can't be known. What is wrong is reported.
+    pub(super) fn change_columns(&mut self, id: FlowId, output: &Output) -> Option<Vec<Field>> {
+        let flow = self.engine.graph().flow(id);
+        let change = flow.change.as_deref().expect("asked of flows of AUTO CDC only");
+        let fields = match output {
+            Output::Fields(fields) => fields,
+            Output::Names(_) => return None,
+            Output::Misfits(misfits) => {
+                for misfit in misfits {
+                    self.report(misfit_of_change(flow, change, misfit));
+                }
+                return None;
+            }
+        };
+        let found = check(flow, change, fields);
+        let is_sound = !found.iter().any(Diagnostic::is_error);
+        found.into_iter().for_each(|wrong| self.report(wrong));
+        let sequence = match &change.input {
+            ChangeInput::Feed(_) => field_type(fields, SEQUENCE_COLUMN),
+            ChangeInput::Snapshot(snapshot) => match &snapshot.versions {
+                SnapshotVersions::UpdateTime => Some(DataType::Timestamp),
+                SnapshotVersions::Files(files) => Some(files.version_type.clone()),
+                SnapshotVersions::Query(_) => self.analysis.sequences[id.0].clone(),
+            },
+        };
+        self.analysis.sequences[id.0].clone_from(&sequence);
+        if !is_sound {
+            return None;
+        }
+        let names: Vec<&str> = fields.iter().map(|field| field.name.as_str()).collect();
+        let mut given: Vec<Field> = change.kept_columns(&names).into_iter().map(|at| fields[at].clone()).collect();
+        if change.scd_type() == ScdType::Two {
+            let bound = |name: &str, data_type: &DataType| Field {
+                name: name.to_string(),
+                data_type: data_type.clone(),
+                is_nullable: true,
+                comment: None,
+            };
+            let sequence = sequence?;
+            given.extend([bound(START_AT, &sequence), bound(END_AT, &sequence)]);
+        }
+        Some(given)
+    }
+
+    /// The type of the versions that `WITH VERSION` gives, kept for the flow's columns.
+    pub(super) fn version(&mut self, id: FlowId, output: &Output) {
+        let flow = self.engine.graph().flow(id);
+        let Some(version) = &flow.version else { return };
+        let span = version.query.span;
+        let error = |message: String| {
+            Diagnostic::error("snapshot-version", span, message)
+                .condition("APPLY_CHANGES_FROM_SNAPSHOT_ERROR.INVALID_SNAPSHOT_VERSION")
+                .reason("a snapshot has one version, by which it is ordered among snapshots and events")
+                .help("write a query of one row and one column: `WITH VERSION (SELECT max(version) FROM …)`")
+        };
+        match output {
+            Output::Fields(fields) => match fields.as_slice() {
+                [field] if is_orderable(&field.data_type) => {
+                    self.analysis.sequences[id.0] = Some(field.data_type.clone());
+                }
+                [field] => {
+                    let message =
+                        format!("the version of flow `{}` has no order: it is {}", flow.name, field.data_type);
+                    self.report(Diagnostic {
+                        condition: Some("APPLY_CHANGES_FROM_SNAPSHOT_ERROR.SNAPSHOT_VERSION_NOT_SORTABLE"),
+                        ..error(message)
+                    });
+                }
+                fields => {
+                    self.report(error(format!("the version of flow `{}` has {} columns", flow.name, fields.len())));
+                }
+            },
+            Output::Names(_) => {}
+            Output::Misfits(_) => self.report(error(format!("the version of flow `{}` has no type", flow.name))),
+        }
+    }
+}
+
+/// All that is wrong with a flow over the columns of its query.
+fn check(flow: &Flow, change: &ChangeFlow, fields: &[Field]) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    let span = source_span(change);
+    let source: Vec<&Field> = fields.iter().filter(|field| !is_internal(&field.name)).collect();
+    found.extend(source.iter().filter_map(|field| reserved_name(flow, change, &field.name, span)));
+    let names: Vec<&str> = source.iter().map(|field| field.name.as_str()).collect();
+    let kept: Vec<&str> = change.kept_columns(&names).into_iter().map(|at| names[at]).collect();
+    let values: Vec<&str> = kept.iter().copied().filter(|name| !change.is_key(name)).collect();
+
+    for key in &change.keys {
+        let Some(field) = source.iter().find(|field| field.name.eq_ignore_ascii_case(&key.value)) else {
+            found.push(not_found(flow, "KEYS", "changeDataFeed", key, &names));
+            continue;
+        };
+        if holds_map(&field.data_type) {
+            let message = format!("key `{}` is {}, which can't be compared", key.value, field.data_type);
+            found.push(Diagnostic::error("key-type", key.span, message).help("take columns of plain values as keys"));
+        }
+        if let Some(columns) = change.feed().and_then(|feed| feed.columns.as_ref())
+            && !columns.value.holds(&key.value)
+        {
+            let message = format!("flow `{}` leaves out the key `{}`", flow.name, key.value);
+            found.push(
+                Diagnostic::error("key-left-out", columns.span, message)
+                    .condition("AUTOCDC_KEY_NOT_IN_SELECTED_SCHEMA")
+                    .reason("the rows of the target are found by their key; names are compared without regard to case")
+                    .label(key.span, "the key")
+                    .help(format!("keep `{}` in the target", key.value)),
+            );
+        }
+    }
+    if let Some(tracked) = &change.track_history {
+        let unknown = tracked.value.names().iter().filter(|name| !holds(&values, name));
+        found.extend(unknown.map(|name| not_found(flow, "TRACK HISTORY ON", "trackHistorySelection", name, &values)));
+    }
+    if let Some(feed) = change.feed() {
+        found.extend(check_feed(flow, feed, fields, &names, &values));
+    }
+    found
+}
+
+fn check_feed(flow: &Flow, feed: &ChangeFeed, fields: &[Field], names: &[&str], values: &[&str]) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    if let Some(columns) = &feed.columns {
+        let unknown = columns.value.names().iter().filter(|name| !holds(names, name));
+        found.extend(unknown.map(|name| not_found(flow, "COLUMNS", "changeDataFeed", name, names)));
+    }
+    if let Some(ignored) = &feed.ignore_null_updates {
+        let unknown = ignored.value.names().iter().filter(|name| !holds(values, name));
+        found
+            .extend(unknown.map(|name| not_found(flow, "IGNORE NULL UPDATES ON", "ignoreNullSelection", name, values)));
+    }
+    if let Some(column) = &feed.columns_to_update {
+        match field_type(fields, &column.value) {
+            None => found.push(not_found(flow, "COLUMNS TO UPDATE", "changeDataFeed", column, names)),
+            Some(DataType::Array(element)) if *element == DataType::String => {}
+            Some(data_type) => found.push(
+                Diagnostic::error(
+                    "columns-to-update-type",
+                    column.span,
+                    format!("`COLUMNS TO UPDATE` needs ARRAY<STRING>, `{}` is {data_type}", column.value),
+                )
+                .reason("it holds the names of the columns that an event writes")
+                .help("make it an array in a temporary view, such as `split(changed, ',') AS changed`"),
+            ),
+        }
+    }
+    if let Some(data_type) = field_type(fields, SEQUENCE_COLUMN).filter(|data_type| !is_orderable(data_type)) {
+        let message = format!("`SEQUENCE BY` of flow `{}` has no order: it is {data_type}", flow.name);
+        found.push(
+            Diagnostic::error("sequence-not-orderable", feed.sequence_span, message)
+                .condition("AUTOCDC_MICROBATCH_VALIDATION.NON_ORDERABLE_SEQUENCE")
+                .reason("which event of a key is the latest would not be known")
+                .help("take a number, text, date or timestamp, or a STRUCT of them"),
+        );
+    }
+    let conditions = [
+        ("APPLY AS DELETE WHEN", DELETE_COLUMN, feed.delete_span),
+        ("APPLY AS TRUNCATE WHEN", TRUNCATE_COLUMN, feed.truncate_span),
+    ];
+    for (clause, column, span) in conditions {
+        let (Some(span), Some(data_type)) = (span, field_type(fields, column)) else { continue };
+        if data_type != DataType::Boolean {
+            found.push(not_a_condition(clause, span, &data_type.to_string()));
+        }
+    }
+    found
+}
+
+fn not_a_condition(clause: &str, span: Span, data_type: &str) -> Diagnostic {
+    Diagnostic::error("condition-type", span, format!("`{clause}` needs a condition, this is {data_type}"))
+        .condition("DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN")
+        .reason("an event is one if the condition is true; false and NULL are none")
+        .help("compare it: `column = value`")
+}
+
+/// The error for a name in a list that is none of `columns`; `list` is Spark's word for the list.
+fn not_found(flow: &Flow, clause: &str, list: &str, name: &Spanned<String>, columns: &[&str]) -> Diagnostic {
+    let what = match list {
+        "trackHistorySelection" => "no column whose history can be tracked",
+        "ignoreNullSelection" => "no column whose NULL can be ignored",
+        _ => "no column of the source",
+    };
+    let message = format!("`{clause}` of flow `{}` names `{}`, {what}", flow.name, name.value);
+    let available = columns.join(", ");
+    let diagnostic = Diagnostic::error("column-not-found", name.span, message)
+        .condition("AUTOCDC_COLUMNS_NOT_FOUND_IN_SCHEMA")
+        .reason(match list {
+            "changeDataFeed" => format!("its columns, compared without regard to case: {available}"),
+            _ => {
+                format!("those are the target's columns without the keys, compared without regard to case: {available}")
+            }
+        });
+    match nearest(&name.value, columns.iter().copied()) {
+        Some(near) => diagnostic.help(format!("did you mean `{near}`?")).edit(name.span, backticked(near)),
+        None => diagnostic.help("correct the name, or take it out of the list"),
+    }
+}
+
+/// A name as it is written in a list.
+fn backticked(name: &str) -> String {
+    let is_plain = !name.is_empty() && name.chars().all(|c| c == '_' || c.is_ascii_alphanumeric());
+    if is_plain { name.to_string() } else { format!("`{}`", name.replace('`', "``")) }
+}
+
+/// The error for a column of the source whose name is not the source's to give.
+fn reserved_name(flow: &Flow, change: &ChangeFlow, name: &str, span: Span) -> Option<Diagnostic> {
+    let prefix = reserved_prefix(name).filter(|_| !is_own(change, name));
+    let is_bound =
+        change.scd_type() == ScdType::Two && [START_AT, END_AT].iter().any(|own| own.eq_ignore_ascii_case(name));
+    if prefix.is_none() && !is_bound {
+        return None;
+    }
+    let message = format!("the source of flow `{}` has a column `{name}`", flow.name);
+    let diagnostic = Diagnostic::error("reserved-name", span, message);
+    Some(match prefix {
+        Some(prefix) => diagnostic
+            .condition("AUTOCDC_RESERVED_COLUMN_NAME_PREFIX_CONFLICT")
+            .reason(format!("names that begin with `{prefix}`, in any case, are kept for AUTO CDC itself"))
+            .help("rename the column in the source, or in a temporary view over it"),
+        None => diagnostic
+            .condition("AUTOCDC_RESERVED_COLUMN_NAME_CONFLICT")
+            .reason("SCD type 2 makes `__START_AT` and `__END_AT` itself, of the sequence; names are compared without regard to case")
+            .help("don't shape the history yourself: leave the columns out in a temporary view, and name that as the source"),
+    })
+}
+
+/// True for the columns that the flow's own query adds.
+fn is_own(change: &ChangeFlow, name: &str) -> bool {
+    change.feed().is_some() && [SEQUENCE_COLUMN, DELETE_COLUMN, TRUNCATE_COLUMN].contains(&name)
+}
+
+/// What is wrong with the type of a column, in the words of the clause that makes it.
+fn misfit_of_change(flow: &Flow, change: &ChangeFlow, misfit: &Misfit) -> Diagnostic {
+    if let (Misfit::Unstorable { column, data_type }, Some(feed)) = (misfit, change.feed()) {
+        let clauses = [
+            ("APPLY AS DELETE WHEN", DELETE_COLUMN, feed.delete_span),
+            ("APPLY AS TRUNCATE WHEN", TRUNCATE_COLUMN, feed.truncate_span),
+        ];
+        if column == SEQUENCE_COLUMN {
+            let message = format!("`SEQUENCE BY` of flow `{}` has no order: it is {data_type}", flow.name);
+            return Diagnostic::error("sequence-not-orderable", feed.sequence_span, message)
+                .condition("AUTOCDC_MICROBATCH_VALIDATION.NON_ORDERABLE_SEQUENCE")
+                .help("take a number, text, date or timestamp, or a STRUCT of them");
+        }
+        for (clause, internal, span) in clauses {
+            if let Some(span) = span.filter(|_| column == internal) {
+                return not_a_condition(clause, span, data_type);
+            }
+        }
+    }
+    let (code, help) = match misfit {
+        Misfit::Duplicate { .. } => ("duplicate-column", "name one of them differently in a temporary view"),
+        _ => ("column-type", "cast it in a temporary view to a type that tables hold, such as STRING"),
+    };
+    Diagnostic::error(code, source_span(change), misfit.to_string()).help(help)
+}
+
+/// Where a flow says what it reads.
+pub(super) fn source_span(change: &ChangeFlow) -> Span {
+    match &change.input {
+        ChangeInput::Feed(feed) => feed.source_span,
+        ChangeInput::Snapshot(snapshot) => snapshot.source_span,
+    }
+}
+
+fn holds(columns: &[&str], name: &Spanned<String>) -> bool {
+    columns.iter().any(|column| column.eq_ignore_ascii_case(&name.value))
+}
+
+fn field_type(fields: &[Field], name: &str) -> Option<DataType> {
+    fields.iter().find(|field| field.name.eq_ignore_ascii_case(name)).map(|field| field.data_type.clone())
+}
+
+fn holds_map(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Map(..) => true,
+        DataType::Array(element) => holds_map(element),
+        DataType::Struct(fields) => fields.iter().any(|field| holds_map(&field.data_type)),
+        _ => false,
+    }
+}
+
+/// Everything but maps has an order.
+fn is_orderable(data_type: &DataType) -> bool {
+    !holds_map(data_type)
+}

@@ -1,0 +1,487 @@
+//! Events into a target and its side table. Everything is written beside what is in force, portion by portion, and put
+//! in force by two commits: the side table's, which holds the target's as it is to be made, and that.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, RecordBatch, UInt32Array};
+use arrow::compute::take;
+use arrow::datatypes::{Fields, SchemaRef};
+use pipeline::auto_cdc::{END_AT, START_AT, ScdType};
+use pipeline::timeline::{AddedRow, Class, Counts, Floor, Folded, Folder, Kind, Member, Origin, Shows};
+
+use super::columns::FlowColumns;
+use super::encode::{KeyCodec, Layout, RowCodec};
+use super::events::{EventReader, Events, Silence};
+use super::rows::Rows;
+use super::side::{self, KeyRange, MemberRef, Retention, SideTable, Staged, View, Wanted};
+use super::spec::TargetSpec;
+use super::stored::Stored;
+use super::target::ChangeTarget;
+use crate::error::{Error, Result};
+use crate::table::{Commit, DataFile, DataWriter, PreparedCommit, RowSet, WriterOptions};
+
+/// So many ties are shown of those that are counted.
+const TIES_SHOWN: usize = 5;
+/// Rows that are decoded at once.
+const ROWS_AT_ONCE: usize = 16 * 1024;
+/// As much of the side table is gone through at once.
+const SCAN_BYTES: usize = 32 << 20;
+
+/// What is applied, and as whose.
+pub(crate) struct Batch {
+    pub columns: FlowColumns,
+    pub flow: side::Flow,
+    /// Of its `txn` in the target.
+    pub app_id: String,
+    pub batch: i64,
+    pub silence: SilenceRule,
+}
+
+/// What events of a flow say nothing about; see [`Silence`].
+pub(crate) enum SilenceRule {
+    None,
+    Nulls,
+    Unlisted(String),
+}
+
+/// What a batch did.
+#[derive(Debug, Default)]
+pub(crate) struct Applied {
+    pub counts: Counts,
+    pub truncations: u64,
+    /// Events that had the same key and sequence, in words.
+    pub ties: Vec<Tie>,
+    pub rows_added: u64,
+    pub rows_removed: u64,
+}
+
+/// Two different events of one key and sequence.
+#[derive(Debug)]
+pub(crate) struct Tie {
+    pub key: String,
+    pub sequence: String,
+    pub winner: Place,
+    pub loser: Place,
+}
+
+/// Where an event came from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
+    pub kind: Kind,
+    pub origin: Origin,
+    pub position: [u64; 3],
+}
+
+/// A batch that is being applied. Dropped before [`Application::commit`], it leaves nothing.
+pub(crate) struct Application<'t> {
+    target: &'t ChangeTarget,
+    side: &'t SideTable,
+    batch: &'t Batch,
+    spec: TargetSpec,
+    layout: Layout,
+    key_codec: KeyCodec,
+    sequence_codec: KeyCodec,
+    rows: Rows,
+    key_names: Vec<String>,
+    value_names: Vec<String>,
+    value_fields: Fields,
+    schema: SchemaRef,
+    shows: Shows,
+    retention: Retention,
+    /// By number of the flow: its class, and its place among the names.
+    flows: Vec<(Class, u32)>,
+    /// This flow's number.
+    flow: u32,
+    floor: Option<side::Floor>,
+    /// What is in force, and the runs of earlier portions.
+    view: Arc<View>,
+    staged: Vec<Staged>,
+    files: Vec<(u32, DataFile)>,
+    deletes: BTreeMap<u32, RowSet>,
+    truncation: Option<Vec<u8>>,
+    applied: Applied,
+}
+
+/// The class of a flow's events, as ranks have it.
+pub(crate) fn class_number(class: Class) -> u8 {
+    match class {
+        Class::Snapshot => 0,
+        Class::Once => 1,
+        Class::Live => 2,
+    }
+}
+
+fn class(number: u8) -> Class {
+    match number {
+        0 => Class::Snapshot,
+        1 => Class::Once,
+        _ => Class::Live,
+    }
+}
+
+/// By number of a flow: its class, and its place among the names of all flows of the target.
+pub(crate) fn flow_orders(flows: &[side::Flow]) -> Vec<(Class, u32)> {
+    let mut names: Vec<&str> = flows.iter().map(|flow| flow.name.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let order = |name: &str| names.partition_point(|known| *known < name) as u32;
+    flows.iter().map(|flow| (class(flow.class), order(&flow.name))).collect()
+}
+
+fn internal(error: arrow::error::ArrowError) -> Error {
+    Error::Internal(error.to_string())
+}
+
+impl<'t> Application<'t> {
+    /// Begins a batch; `spec` is what the target was built with.
+    ///
+    /// # Errors
+    /// `column-type-changed`.
+    pub fn begin(target: &'t ChangeTarget, spec: Option<TargetSpec>, batch: &'t Batch) -> Result<Application<'t>> {
+        let side = target.side()?;
+        let columns = &batch.columns;
+        let view = side.view();
+        let manifest = view.manifest();
+        let mut layout = manifest.layout.clone();
+        layout.extend(&columns.values)?;
+        let mut flows = manifest.flows.clone();
+        let is_this = |known: &side::Flow| known.id == batch.flow.id && known.generation == batch.flow.generation;
+        let flow = flows.iter().position(is_this).unwrap_or_else(|| {
+            flows.push(batch.flow.clone());
+            flows.len() - 1
+        });
+        let spec = match spec {
+            Some(spec) => spec.grown(&columns.spec),
+            None => columns.spec.clone(),
+        };
+        let is_history = spec.scd_type == ScdType::Two;
+        let has = |names: &[String], name: &str| names.iter().any(|known| known.eq_ignore_ascii_case(name));
+        let rows = Rows::new(
+            RowCodec::new(&layout),
+            |name| !is_history || has(&spec.tracked, name),
+            |name| has(&columns.ignored, name),
+        );
+        let keeps_all = is_history || !matches!(batch.silence, SilenceRule::None);
+        let schema = columns.table.schema();
+        let is_value = |name: &str| {
+            !columns.keys.iter().any(|key| key.name == *name) && ![START_AT, END_AT].contains(&name)
+        };
+        Ok(Application {
+            key_codec: KeyCodec::new(columns.keys.iter().map(|key| key.data_type.clone()).collect())?,
+            sequence_codec: KeyCodec::new(vec![spec.sequence.clone()])?,
+            key_names: columns.keys.iter().map(|key| key.name.clone()).collect(),
+            value_names: columns.values.iter().map(|value| value.name.clone()).collect(),
+            value_fields: schema.fields().iter().filter(|field| is_value(field.name())).cloned().collect(),
+            shows: if is_history { Shows::History } else { Shows::Latest },
+            retention: if keeps_all { Retention::All } else { manifest.retention() },
+            flows: flow_orders(&flows),
+            flow: flow as u32,
+            floor: manifest.floors.last().cloned(),
+            target,
+            side,
+            batch,
+            spec,
+            layout,
+            rows,
+            schema,
+            view,
+            staged: Vec::new(),
+            files: Vec::new(),
+            deletes: BTreeMap::new(),
+            truncation: None,
+            applied: Applied::default(),
+        })
+    }
+
+    /// Reads events from the rows of the flow's query; `version` is that of all of them, if they are a snapshot's.
+    pub fn reader<'r>(&'r self, version: Option<&'r ArrayRef>) -> EventReader<'r> {
+        EventReader {
+            keys: &self.key_names,
+            key_codec: &self.key_codec,
+            sequence_codec: &self.sequence_codec,
+            values: &self.value_names,
+            rows: &self.rows,
+            silence: match &self.batch.silence {
+                SilenceRule::None => Silence::None,
+                SilenceRule::Nulls => Silence::Nulls(&self.batch.columns.ignored),
+                SilenceRule::Unlisted(column) => Silence::Unlisted(column),
+            },
+            version,
+        }
+    }
+
+    /// Applies a portion of the batch's events.
+    pub fn apply(&mut self, events: &Events) -> Result<()> {
+        self.truncation = self.truncation.take().max(events.truncation.clone());
+        self.applied.truncations += events.truncations;
+        if events.is_empty() {
+            return Ok(());
+        }
+        let (class, order) = self.flows[self.flow as usize];
+        let origin = Origin { flow: self.flow, batch: self.batch.batch as u64 };
+        let sorted = events.sorted(class, order);
+        let groups: Vec<&[_]> = sorted.chunk_by(|a, b| events.key(*a) == events.key(*b)).collect();
+        let wanted: Vec<Wanted> = groups
+            .iter()
+            .map(|group| Wanted { key: events.key(group[0]), first_sequence: events.sequence(group[0]) })
+            .collect();
+        let stored = Stored::look_up(&self.view, &wanted)?;
+        let mut folded = Folded::default();
+        let mut ties = Vec::new();
+        let folder = self.folder();
+        for (key, group) in groups.iter().enumerate() {
+            let members = group.iter().map(|event| events.member(*event, class, order, origin)).collect();
+            folder.fold(key, stored.members(key, &self.flows), members, &mut folded, &mut |loser, winner| {
+                if ties.len() < TIES_SHOWN {
+                    let place = |member: &Member| Place {
+                        kind: member.kind,
+                        origin: member.origin,
+                        position: member.rank.position,
+                    };
+                    ties.push((key, winner.sequence.to_vec(), place(winner), place(loser)));
+                }
+            });
+        }
+        let keys: Vec<&[u8]> = wanted.iter().map(|wanted| wanted.key).collect();
+        for (key, sequence, winner, loser) in ties {
+            if self.applied.ties.len() < TIES_SHOWN {
+                let tie = Tie {
+                    key: self.key_words(keys[key])?,
+                    sequence: words(&self.sequence_codec.decode([sequence.as_slice()])?)?,
+                    winner,
+                    loser,
+                };
+                self.applied.ties.push(tie);
+            }
+        }
+        self.write(&keys, folded)
+    }
+
+    fn folder(&self) -> Folder<'_> {
+        Folder {
+            shows: self.shows,
+            keeps_newest_only: self.retention == Retention::Newest,
+            rows: &self.rows,
+            floor: self.floor.as_ref().map(|floor| Floor {
+                sequence: &floor.sequence,
+                is_inclusive: floor.is_inclusive,
+            }),
+        }
+    }
+
+    /// Raises the floor, if this one is higher, and takes away what it covers.
+    pub fn raise_floor(&mut self, floor: side::Floor) -> Result<()> {
+        let height = |floor: &side::Floor| (floor.sequence.clone(), floor.is_inclusive);
+        if self.floor.as_ref().is_some_and(|present| height(present) >= height(&floor)) {
+            return Ok(());
+        }
+        self.floor = Some(floor);
+        let view = self.view.clone();
+        let mut scan = view.scan(&KeyRange::all())?;
+        let mut stored = Stored::default();
+        while let Some(members) = scan.next()? {
+            stored.push(members[0].key, &members);
+            if stored.byte_len() >= SCAN_BYTES {
+                self.refold(&stored)?;
+                stored = Stored::default();
+            }
+        }
+        self.refold(&stored)
+    }
+
+    fn refold(&mut self, stored: &Stored) -> Result<()> {
+        let mut folded = Folded::default();
+        let folder = self.folder();
+        let keys = stored.keys();
+        for key in 0..keys.len() {
+            folder.refold(key, stored.members(key, &self.flows), &mut folded);
+        }
+        self.write(&keys, folded)
+    }
+
+    /// Writes what a portion changes: rows of the target, and a run.
+    fn write(&mut self, keys: &[&[u8]], mut folded: Folded<'_>) -> Result<()> {
+        let counts = std::mem::take(&mut folded.counts);
+        self.applied.counts = add(self.applied.counts, counts);
+        self.applied.rows_added += folded.added.len() as u64;
+        self.applied.rows_removed += folded.removed.len() as u64;
+        for gone in &folded.removed {
+            self.deletes.entry(gone.file).or_default().insert(u64::from(gone.row));
+        }
+        let new_files = self.write_rows(keys, &mut folded)?;
+        let mut members: Vec<MemberRef<'_>> = Vec::with_capacity(folded.members.len());
+        for of_key in folded.members.chunk_by(|a, b| a.0 == b.0) {
+            members.extend(of_key.iter().rev().map(|(key, member)| stored_form(keys[*key], member)));
+        }
+        let count = members.len();
+        let known: Vec<(u32, String)> = self
+            .files
+            .iter()
+            .chain(&new_files)
+            .map(|(number, file)| (*number, self.target.side_path(&file.log_path())))
+            .collect();
+        let run = self.side.write_run(members, count, &known)?;
+        self.files.extend(new_files);
+        if let Some(run) = run {
+            self.staged.push(run);
+            self.view = Arc::new(self.side.view_with(&self.staged)?);
+        }
+        Ok(())
+    }
+
+    /// Writes the added rows and gives their members the locations.
+    fn write_rows(&self, keys: &[&[u8]], folded: &mut Folded<'_>) -> Result<Vec<(u32, DataFile)>> {
+        if folded.added.is_empty() {
+            return Ok(Vec::new());
+        }
+        let options = WriterOptions { locate_rows: true, ..WriterOptions::default() };
+        let target = &self.target.target;
+        let mut writer = DataWriter::new(&target.folder, None, self.schema.clone(), &target.partition_by, options)?;
+        for rows in folded.added.chunks(ROWS_AT_ONCE) {
+            writer.write(&self.rows_of(keys, folded, rows)?)?;
+        }
+        let located = writer.finish_located()?;
+        let first = self.side.allocate_files(located.files.len() as u32);
+        for (row, (file, at)) in folded.added.iter().zip(located.locations()) {
+            let row_number = u32::try_from(at).map_err(|_| Error::Internal("a data file has too many rows".into()))?;
+            let location = pipeline::timeline::Location { file: first + file as u32, row: row_number };
+            folded.members[row.member].1.location = Some(location);
+        }
+        Ok((first..).zip(located.files).collect())
+    }
+
+    /// Rows of the target as columns.
+    fn rows_of(&self, keys: &[&[u8]], folded: &Folded<'_>, rows: &[AddedRow<'_>]) -> Result<RecordBatch> {
+        let members: Vec<&(usize, Member<'_>)> = rows.iter().map(|row| &folded.members[row.member]).collect();
+        let key_columns = self.key_codec.decode(members.iter().map(|(key, _)| keys[*key]))?;
+        let values: Vec<&[u8]> = members.iter().map(|(_, member)| &member.values[..]).collect();
+        let values = self.rows.codec.decode(&values, &self.value_fields)?;
+        let interval = match self.shows {
+            Shows::Latest => None,
+            Shows::History => {
+                let starts = self.sequence_codec.decode(rows.iter().map(|row| row.start))?.remove(0);
+                Some((starts, self.ends(rows)?))
+            }
+        };
+        let column = |name: &str| {
+            let key = self.key_names.iter().position(|key| key == name).map(|at| key_columns[at].clone());
+            let value = || Some(values[self.value_fields.iter().position(|field| field.name() == name)?].clone());
+            let interval = interval.as_ref().and_then(|(starts, ends)| match name {
+                START_AT => Some(starts.clone()),
+                END_AT => Some(ends.clone()),
+                _ => None,
+            });
+            key.or(interval).or_else(value)
+        };
+        let columns = self.schema.fields().iter().map(|field| {
+            column(field.name()).ok_or_else(|| Error::Internal(format!("nothing gives column `{}`", field.name())))
+        });
+        RecordBatch::try_new(self.schema.clone(), columns.collect::<Result<_>>()?).map_err(internal)
+    }
+
+    /// `__END_AT`: NULL where the row is open.
+    fn ends(&self, rows: &[AddedRow<'_>]) -> Result<ArrayRef> {
+        let ends = self.sequence_codec.decode(rows.iter().filter_map(|row| row.end))?.remove(0);
+        let mut next = 0..ends.len() as u32;
+        let places: UInt32Array = rows.iter().map(|row| row.end.and_then(|_| next.next())).collect();
+        take(&ends, &places, None).map_err(internal)
+    }
+
+    /// A key for people: `id=7, region=eu`.
+    fn key_words(&self, key: &[u8]) -> Result<String> {
+        let values = self.key_codec.decode([key])?;
+        let named = self.key_names.iter().zip(&values).map(|(name, value)| {
+            Ok(format!("{name}={}", words(std::slice::from_ref(value))?))
+        });
+        Ok(named.collect::<Result<Vec<_>>>()?.join(", "))
+    }
+
+    /// Puts the batch in force in the side table, with the target's commit pending; None: the target stays as it is.
+    pub fn commit(mut self) -> Result<(Applied, Option<PreparedCommit>)> {
+        if let Some(sequence) = self.truncation.take() {
+            self.raise_floor(side::Floor { sequence, is_inclusive: true })?;
+        }
+        let Application { target, side, batch, spec, layout, retention, floor, view, staged, files, deletes, .. } = self;
+        let number_of_files: BTreeMap<u32, String> =
+            files.iter().map(|(number, file)| (*number, target.side_path(&file.log_path()))).collect();
+        let deletes = target.row_deletes(deletes, |file| {
+            number_of_files.get(&file).cloned().or_else(|| view.file_path(file).map(str::to_string))
+        })?;
+        let mut table = target.target.table.blocking_lock();
+        table.refresh()?;
+        let new_schema = (table.schema() != batch.columns.table.schema()).then(|| batch.columns.table.schema());
+        let prepared = match files.is_empty() && deletes.is_empty() && new_schema.is_none() {
+            true => None,
+            false => Some(table.prepare(Commit {
+                adds: files.into_iter().map(|(_, file)| file).collect(),
+                deletes,
+                new_schema,
+                txns: vec![(batch.app_id.clone(), batch.batch)],
+                operation: "MERGE".to_string(),
+                parameters: [("flow", batch.flow.name.clone()), ("epochId", batch.batch.to_string())]
+                    .into_iter()
+                    .map(|(key, value)| (key.to_string(), value))
+                    .collect(),
+                ..Commit::default()
+            })?),
+        };
+        drop(table);
+        let pending = prepared.as_ref().map(serde_json::to_value).transpose();
+        let pending = pending.map_err(|error| Error::Internal(format!("a commit that can't be kept: {error}")))?;
+        side.commit(staged, |manifest| {
+            manifest.spec = serde_json::to_value(&spec).expect("a spec is plain data");
+            manifest.layout = layout;
+            manifest.flow_number(&batch.flow);
+            manifest.txns.insert(batch.app_id.clone(), batch.batch as u64);
+            manifest.floors = floor.into_iter().collect();
+            manifest.pending = pending;
+            if retention == Retention::All {
+                manifest.keep_all();
+            }
+            Ok(())
+        })?;
+        Ok((self.applied, prepared))
+    }
+}
+
+fn add(a: Counts, b: Counts) -> Counts {
+    Counts {
+        upserts: a.upserts + b.upserts,
+        deletes: a.deletes + b.deletes,
+        late: a.late + b.late,
+        duplicates: a.duplicates + b.duplicates,
+        ties: a.ties + b.ties,
+    }
+}
+
+/// The first row's values, as queries show them.
+fn words(columns: &[ArrayRef]) -> Result<String> {
+    let named = columns.iter().enumerate().map(|(at, column)| (at.to_string(), column.slice(0, 1)));
+    let row = RecordBatch::try_from_iter(named).map_err(internal)?;
+    let cells = crate::preview::text_rows(&row)?.remove(0);
+    Ok(cells.into_iter().map(|cell| cell.unwrap_or_else(|| "NULL".to_string())).collect::<Vec<_>>().join(", "))
+}
+
+fn stored_form<'m>(key: &'m [u8], member: &'m Member<'m>) -> MemberRef<'m> {
+    MemberRef {
+        key,
+        sequence: member.sequence,
+        kind: match member.kind {
+            Kind::Upsert => side::Kind::Upsert,
+            Kind::Delete => side::Kind::Delete,
+        },
+        rank: side::Rank {
+            class: class_number(member.rank.class),
+            flow: member.origin.flow,
+            position: member.rank.position,
+        },
+        batch_id: member.origin.batch,
+        authored: member.authored.as_deref(),
+        run_start: member.run_start,
+        location: member.location.map(|location| side::Location { file: location.file, row: location.row }),
+        last_seeded: member.cutover.last_seeded,
+        first_live: member.cutover.first_live,
+        values: &member.values,
+    }
+}

@@ -1,0 +1,117 @@
+//! Stored members of some keys, copied out of the side table into one allocation, so that they can be folded while new
+//! runs are written.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use pipeline::timeline::{Class, Cutover, Kind, Location, Member, Origin, Rank};
+
+use super::side::{self, MemberRef, View, Wanted};
+use crate::error::Result;
+
+/// Members by key.
+#[derive(Debug, Default)]
+pub struct Stored {
+    bytes: Vec<u8>,
+    keys: Vec<Key>,
+    members: Vec<Slot>,
+}
+
+#[derive(Debug)]
+struct Key {
+    key: Range<usize>,
+    /// Index of its first member; they go on to the next key's.
+    first: usize,
+}
+
+/// Where a member's parts lie in the bytes.
+#[derive(Debug)]
+struct Slot {
+    sequence: Range<usize>,
+    authored: Option<Range<usize>>,
+    run_start: Option<Range<usize>>,
+    last_seeded: Option<Range<usize>>,
+    first_live: Option<Range<usize>>,
+    values: Range<usize>,
+    kind: side::Kind,
+    rank: side::Rank,
+    batch: u64,
+    location: Option<side::Location>,
+}
+
+impl Stored {
+    /// What the side table has of these keys, each down to its predecessor.
+    pub fn look_up(view: &View, wanted: &[Wanted]) -> Result<Stored> {
+        let mut stored = Stored::default();
+        view.lookup(wanted, |key, members| {
+            stored.push(wanted[key].key, members);
+            Ok(())
+        })?;
+        Ok(stored)
+    }
+
+    /// Appends a key with its members, newest first.
+    pub fn push(&mut self, key: &[u8], members: &[MemberRef]) {
+        let key = self.copy(key);
+        self.keys.push(Key { key, first: self.members.len() });
+        for member in members {
+            let slot = Slot {
+                sequence: self.copy(member.sequence),
+                authored: member.authored.map(|bytes| self.copy(bytes)),
+                run_start: member.run_start.map(|bytes| self.copy(bytes)),
+                last_seeded: member.last_seeded.map(|bytes| self.copy(bytes)),
+                first_live: member.first_live.map(|bytes| self.copy(bytes)),
+                values: self.copy(member.values),
+                kind: member.kind,
+                rank: member.rank,
+                batch: member.batch_id,
+                location: member.location,
+            };
+            self.members.push(slot);
+        }
+    }
+
+    fn copy(&mut self, bytes: &[u8]) -> Range<usize> {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(bytes);
+        start..self.bytes.len()
+    }
+
+    /// How many bytes there are.
+    pub fn byte_len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// The keys in order.
+    pub fn keys(&self) -> Vec<&[u8]> {
+        self.keys.iter().map(|key| &self.bytes[key.key.clone()]).collect()
+    }
+
+    /// The members of a key, oldest first. `flows` has class and order of each flow by its number.
+    pub fn members(&self, key: usize, flows: &[(Class, u32)]) -> Vec<Member<'_>> {
+        let end = self.keys.get(key + 1).map_or(self.members.len(), |next| next.first);
+        self.members[self.keys[key].first..end].iter().rev().map(|slot| self.member(slot, flows)).collect()
+    }
+
+    fn member<'s>(&'s self, slot: &Slot, flows: &[(Class, u32)]) -> Member<'s> {
+        let bytes = |range: &Range<usize>| &self.bytes[range.clone()];
+        let (class, order) = flows[slot.rank.flow as usize];
+        Member {
+            sequence: bytes(&slot.sequence),
+            kind: match slot.kind {
+                side::Kind::Upsert => Kind::Upsert,
+                side::Kind::Delete => Kind::Delete,
+            },
+            rank: Rank { class, flow: order, position: slot.rank.position },
+            origin: Origin { flow: slot.rank.flow, batch: slot.batch },
+            authored: slot.authored.as_ref().map(|range| Cow::Borrowed(bytes(range))),
+            values: Cow::Borrowed(bytes(&slot.values)),
+            run_start: slot.run_start.as_ref().map(bytes),
+            location: slot.location.map(|side::Location { file, row }| Location { file, row }),
+            cutover: Cutover {
+                last_seeded: slot.last_seeded.as_ref().map(bytes),
+                first_live: slot.first_live.as_ref().map(bytes),
+            },
+        }
+    }
+}

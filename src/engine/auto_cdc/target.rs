@@ -1,0 +1,191 @@
+//! A target and its side table, opened once an update and shared by the flows that write it: they take turns.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use pipeline::graph::DatasetId;
+use tokio::sync::Mutex;
+
+use super::columns::FlowColumns;
+use super::encode::Layout;
+use super::side::{FOLDER, NewSideTable, Retention, SideTable};
+use super::spec::TargetSpec;
+use crate::error::{Error, Result};
+use crate::flow::FlowRun;
+use crate::table::{PreparedCommit, RowDeletes, RowSet, SharedTable};
+use crate::update::Target;
+
+/// A target that flows take turns to write.
+pub(crate) type SharedTarget = Arc<Mutex<ChangeTarget>>;
+
+/// The targets that an update has open.
+#[derive(Default)]
+pub(crate) struct ChangeTargets {
+    open: Mutex<BTreeMap<DatasetId, SharedTarget>>,
+}
+
+/// A target with its side table.
+pub(crate) struct ChangeTarget {
+    /// What messages call it.
+    pub label: String,
+    pub target: Target,
+    /// None: no batch was applied yet.
+    side: Option<SideTable>,
+    side_folder: PathBuf,
+    /// Where the table's folder is, seen from the dataset's: empty, or `gen-2/` while a full refresh builds it.
+    prefix: String,
+}
+
+/// The folder of the side table of a dataset's generation.
+pub(crate) fn side_folder(table_folder: &Path, generation: i64) -> PathBuf {
+    table_folder.join(FOLDER).join(format!("gen-{generation}"))
+}
+
+impl ChangeTargets {
+    /// The target of a flow, with the commit that a crash left pending made.
+    ///
+    /// # Errors
+    /// `side-table-missing` if the table has rows and its side table is gone; what reading and committing may say.
+    pub async fn of(&self, run: &FlowRun<'_>) -> Result<SharedTarget> {
+        let mut open = self.open.lock().await;
+        if let Some(target) = open.get(&run.flow.target) {
+            return Ok(target.clone());
+        }
+        let target = Arc::new(Mutex::new(ChangeTarget::open(run).await?));
+        open.insert(run.flow.target, target.clone());
+        Ok(target)
+    }
+}
+
+impl ChangeTarget {
+    async fn open(run: &FlowRun<'_>) -> Result<ChangeTarget> {
+        let target = run.target()?.clone();
+        let folder = run.update.engine.table_folder(&run.dataset.name);
+        let generation = match target.shadow_generation {
+            Some(generation) => generation,
+            None => {
+                let recorded = run.update.state.dataset(&run.dataset.name.key())?;
+                recorded.map(|dataset| dataset.generation).ok_or_else(|| {
+                    Error::Internal(format!("dataset `{}` is written before it is recorded", run.dataset.label))
+                })?
+            }
+        };
+        let side_folder = side_folder(&folder, generation);
+        let side = match SideTable::open(&side_folder) {
+            Ok(side) => Some(side),
+            Err(error) if error.code() == "side-table-missing" => None,
+            Err(error) => return Err(error),
+        };
+        let prefix = target.shadow_generation.map(|generation| format!("gen-{generation}/")).unwrap_or_default();
+        let mut opened = ChangeTarget { label: run.dataset.label.clone(), target, side, side_folder, prefix };
+        match &opened.side {
+            Some(_) => opened.finish_pending().await?,
+            None => opened.refuse_rows_without_side().await?,
+        }
+        Ok(opened)
+    }
+
+    /// A table with rows and no side table: what its rows stand for is unknown.
+    async fn refuse_rows_without_side(&self) -> Result<()> {
+        let mut table = self.target.table.lock().await;
+        table.refresh()?;
+        if table.file_count() == 0 {
+            return Ok(());
+        }
+        Err(Error::user(
+            "side-table-missing",
+            format!(
+                "table `{}` has rows, and its side table, which tells what they stand for, is not at `{}`",
+                self.label,
+                self.side_folder.display()
+            ),
+            format!("build it anew: flowbench run --full-refresh {}", self.label),
+        ))
+    }
+
+    /// Makes the commit that the side table was committed with, if the target's log doesn't have it yet.
+    pub async fn finish_pending(&mut self) -> Result<()> {
+        let Some(side) = &self.side else { return Ok(()) };
+        let view = side.view();
+        let Some(pending) = &view.manifest().pending else { return Ok(()) };
+        let prepared: PreparedCommit = serde_json::from_value(pending.clone()).map_err(|error| {
+            Error::user(
+                "side-table-corrupted",
+                format!("the pending commit of table `{}` can't be read: {error}", self.label),
+                format!("build the table anew: flowbench run --full-refresh {}", self.label),
+            )
+        })?;
+        let mut table = self.target.table.lock().await;
+        table.refresh()?;
+        table.commit_prepared(prepared).await?;
+        Ok(())
+    }
+
+    /// The last batch of a flow that is in the target for good.
+    pub fn txn(&self, app_id: &str) -> Option<i64> {
+        let view = self.side.as_ref()?.view();
+        view.manifest().txns.get(app_id).and_then(|batch| i64::try_from(*batch).ok())
+    }
+
+    /// Makes the target's commit that the side table has pending.
+    pub async fn commit(&self, prepared: PreparedCommit) -> Result<()> {
+        self.target.table.lock().await.commit_prepared(prepared).await.map(drop)
+    }
+
+    /// Makes the side table, if there is none, for what the first flow says of the target.
+    pub fn make_side(&mut self, columns: &FlowColumns, retention: Retention) -> Result<()> {
+        if self.side.is_none() {
+            let new = NewSideTable {
+                retention,
+                spec: serde_json::to_value(&columns.spec).expect("a spec is plain data"),
+                layout: Layout::default(),
+            };
+            self.side = Some(SideTable::create(&self.side_folder, new)?);
+        }
+        Ok(())
+    }
+
+    /// The side table. Error: no batch has made one.
+    pub fn side(&self) -> Result<&SideTable> {
+        self.side.as_ref().ok_or_else(|| Error::Internal(format!("table `{}` has no side table yet", self.label)))
+    }
+
+    /// What the target was built with. Error: `side-table-corrupted`.
+    pub fn recorded(&self) -> Result<Option<TargetSpec>> {
+        let Some(side) = &self.side else { return Ok(None) };
+        let spec = side.view().manifest().spec.clone();
+        serde_json::from_value(spec).map(Some).map_err(|error| {
+            Error::user(
+                "side-table-corrupted",
+                format!("the side table of `{}` doesn't tell what the target is: {error}", self.label),
+                format!("build the table anew: flowbench run --full-refresh {}", self.label),
+            )
+        })
+    }
+
+    /// A file's path in the side table: seen from the dataset's folder, whatever generation it was written in.
+    pub fn side_path(&self, path_in_log: &str) -> String {
+        format!("{}{path_in_log}", self.prefix)
+    }
+
+    /// The same file as the table's log has it.
+    pub fn log_path<'p>(&self, side_path: &'p str) -> &'p str {
+        side_path.strip_prefix(&self.prefix).unwrap_or(side_path)
+    }
+
+    /// Rows by file number as the table's commits take them.
+    pub fn row_deletes(
+        &self,
+        rows: BTreeMap<u32, RowSet>,
+        path: impl Fn(u32) -> Option<String>,
+    ) -> Result<RowDeletes> {
+        let named = rows.into_iter().map(|(file, rows)| {
+            let path = path(file).ok_or_else(|| {
+                Error::Internal(format!("file {file} of table `{}` is not known to its side table", self.label))
+            })?;
+            Ok((self.log_path(&path).to_string(), rows))
+        });
+        named.collect()
+    }
+}

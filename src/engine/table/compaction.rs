@@ -1,0 +1,258 @@
+//! Fewer files, without deleted rows: which files are worth rewriting is a pure decision over what the log says of
+//! them; carrying it out keeps the order of rows, and says where each row went.
+//!
+//! ```text
+//! files ─▶ plan_rewrites ─▶ prepare_compaction ─▶ PreparedCompaction { commit, moves } ─▶ Table::commit_prepared
+//! ```
+//!
+//! Files are joined by size class: each class is `files_max` times the one before, and as soon as so many files are in
+//! a class, they become one of the next. So a row is rewritten once a class, three times on its way from a batch of a
+//! thousand rows to a full file. A large file is rewritten when a given part of it is deleted, so that a deleted row
+//! costs rewriting a given number of others (with 15 %, six).
+
+use std::collections::BTreeMap;
+
+use datafusion::prelude::{SessionConfig, SessionContext};
+use futures::StreamExt;
+use serde::{Deserialize, Serialize};
+use tokio::sync::Mutex;
+
+use super::action::encode_path;
+use super::deletion_vector::{self, RowSet};
+use super::{
+    AddedFile, CONFLICT, Commit, Located, PartitionValues, PreparedCommit, RemoveSet, RowRun, Table, WriterOptions,
+};
+use crate::error::{Error, Result};
+
+/// When files are rewritten, and how many.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CompactionLimits {
+    /// New files grow to this size.
+    pub file_bytes: u64,
+    /// So many files of a size class are joined.
+    pub files_max: usize,
+    /// A large file is rewritten when more of it is deleted.
+    pub deleted_fraction_max: f64,
+    /// How much is rewritten by one commit, in bytes of the rows that stay; one rewrite at least.
+    pub rewrite_bytes_max: u64,
+}
+
+impl Default for CompactionLimits {
+    fn default() -> CompactionLimits {
+        CompactionLimits {
+            file_bytes: 128 << 20,
+            files_max: 16,
+            deleted_fraction_max: 0.15,
+            rewrite_bytes_max: 1 << 30,
+        }
+    }
+}
+
+/// Files of one partition that are rewritten one behind the other, in this order.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rewrite {
+    pub files: Vec<AddedFile>,
+}
+
+/// Where the rows of a rewritten file went: those that were not deleted lie in one new file, in their old order.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FileMove {
+    /// As `AddedFile::path`.
+    pub old_path: String,
+    /// The rows that were deleted, and are gone.
+    #[serde(with = "deletion_vector::text")]
+    pub deleted: RowSet,
+    /// As `AddedFile::path`.
+    pub new_path: String,
+    /// Where the first row that was not deleted is in the new file.
+    pub first_row: u64,
+}
+
+impl FileMove {
+    /// Where a row of the old file is in the new one; `None` if it was deleted.
+    pub fn new_row(&self, old_row: u64) -> Option<u64> {
+        (!self.deleted.contains(old_row)).then(|| self.first_row + old_row - self.deleted.rank(old_row))
+    }
+}
+
+/// A compaction whose files are written. Whoever keeps locations of rows stores the moves before the commit is made.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct PreparedCompaction {
+    pub commit: PreparedCommit,
+    /// One a rewritten file that had rows left.
+    pub moves: Vec<FileMove>,
+    pub compacted: Compacted,
+}
+
+/// What a compaction did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Compacted {
+    pub files_before: usize,
+    pub files_after: usize,
+}
+
+/// Decides which files are worth rewriting.
+pub fn plan_rewrites(files: Vec<AddedFile>, limits: &CompactionLimits) -> Vec<Rewrite> {
+    let mut classes: BTreeMap<(PartitionValues, u32), Vec<AddedFile>> = BTreeMap::new();
+    let mut worn = Vec::new();
+    for file in files {
+        let is_worn = file.deleted_fraction() > limits.deleted_fraction_max;
+        match size_class(file.live_bytes(), limits) {
+            Some(class) => classes.entry((file.partition_values.clone(), class)).or_default().push(file),
+            None if is_worn => worn.push(file),
+            None => {}
+        }
+    }
+    let full = classes.into_values().filter(|files| files.len() >= limits.files_max.max(2));
+    // Joining small files pays soonest; of the worn ones the worst comes first.
+    let mut rewrites: Vec<Rewrite> = full.map(|files| Rewrite { files }).collect();
+    worn.sort_by(|a, b| b.deleted_fraction().total_cmp(&a.deleted_fraction()).then_with(|| a.path.cmp(&b.path)));
+    rewrites.extend(worn.into_iter().map(|file| Rewrite { files: vec![file] }));
+    let mut bytes = 0;
+    let fits = |rewrite: &Rewrite| {
+        let is_first = bytes == 0;
+        bytes += rewrite.files.iter().map(AddedFile::live_bytes).sum::<u64>().max(1);
+        is_first || bytes <= limits.rewrite_bytes_max
+    };
+    rewrites.into_iter().take_while(fits).collect()
+}
+
+/// The class of a small file, from 0; `None` for one that is large enough to stay.
+fn size_class(bytes: u64, limits: &CompactionLimits) -> Option<u32> {
+    let factor = limits.files_max.max(2) as u64;
+    if bytes >= limits.file_bytes / 2 {
+        return None;
+    }
+    let mut class = 0;
+    let mut bound = limits.file_bytes / factor.pow(3);
+    while bytes > bound {
+        class += 1;
+        bound *= factor;
+    }
+    Some(class)
+}
+
+impl AddedFile {
+    /// Rows that are deleted though the file holds them.
+    pub fn deleted_rows(&self) -> u64 {
+        self.deletion_vector.as_ref().map_or(0, |vector| vector.rows())
+    }
+
+    fn deleted_fraction(&self) -> f64 {
+        match self.rows {
+            Some(rows) if rows > 0 => self.deleted_rows() as f64 / rows as f64,
+            _ => 0.0,
+        }
+    }
+
+    /// Bytes of the rows that are not deleted, if all rows are of about the same size.
+    fn live_bytes(&self) -> u64 {
+        (self.size as f64 * (1.0 - self.deleted_fraction())) as u64
+    }
+}
+
+/// Rewrites files and prepares the commit that exchanges them. The table is held only to look and to prepare: if rows
+/// are deleted meanwhile from a file that is rewritten, this or the commit is a `table-conflict`.
+///
+/// Returns `None` if there is nothing to do.
+pub async fn prepare_compaction(
+    table: &Mutex<Table>,
+    rewrites: Vec<Rewrite>,
+    limits: &CompactionLimits,
+) -> Result<Option<PreparedCompaction>> {
+    if rewrites.is_empty() {
+        return Ok(None);
+    }
+    // Files begin at the border of an old one, so that each old one has one place.
+    let options = WriterOptions { file_bytes: usize::MAX, locate_rows: true, ..WriterOptions::default() };
+    let mut writer = table.lock().await.writer(options)?;
+    let failed = |source| Error::Query { during: "compacting files".into(), source: Box::new(source) };
+    let session = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(1));
+    let mut begins = Vec::new();
+    for rewrite in &rewrites {
+        writer.close_files()?;
+        let mut bytes = 0;
+        for file in &rewrite.files {
+            if bytes > 0 && bytes + file.live_bytes() > limits.file_bytes {
+                writer.close_files()?;
+                bytes = 0;
+            }
+            bytes += file.live_bytes();
+            begins.push(writer.rows());
+            let provider = table.lock().await.files_provider(vec![file.clone()]).await?;
+            let rows = session.read_table(provider).map_err(failed)?;
+            let mut rows = rows.execute_stream().await.map_err(failed)?;
+            while let Some(batch) = rows.next().await {
+                writer.write(&batch.map_err(failed)?)?;
+            }
+        }
+    }
+    begins.push(writer.rows());
+    let located = writer.finish_located()?;
+    let files: Vec<AddedFile> = rewrites.into_iter().flat_map(|rewrite| rewrite.files).collect();
+    let table = table.lock().await;
+    let moves = moves(&table, &files, &begins, &located)?;
+    let compacted = Compacted { files_before: files.len(), files_after: located.files.len() };
+    let commit = Commit {
+        adds: located.files,
+        removes: RemoveSet::Read(files),
+        operation: "OPTIMIZE".into(),
+        rearranges: true,
+        ..Commit::default()
+    };
+    Ok(Some(PreparedCompaction { commit: table.prepare(commit)?, moves, compacted }))
+}
+
+/// `begins`: how many rows were written before each file, and all in all.
+fn moves(table: &Table, files: &[AddedFile], begins: &[u64], located: &Located) -> Result<Vec<FileMove>> {
+    let mut runs = located.runs.iter().scan(0, |begin, run| {
+        *begin += run.rows;
+        Some((*begin - run.rows, run))
+    });
+    let mut run: Option<(u64, &RowRun)> = runs.next();
+    let mut moves = Vec::new();
+    for (file, rows) in files.iter().zip(begins.windows(2).map(|ends| ends[0]..ends[1])) {
+        if rows.is_empty() {
+            continue;
+        }
+        while run.is_some_and(|(begin, run)| begin + run.rows <= rows.start) {
+            run = runs.next();
+        }
+        let Some((begin, place)) = run.filter(|(begin, run)| begin + run.rows >= rows.end) else {
+            return Err(Error::Internal(format!("the rows of `{}` were not moved to one place", file.path)));
+        };
+        let deleted = table.deleted_rows(&file.clone().into_add())?;
+        moves.push(FileMove {
+            old_path: file.path.clone(),
+            deleted: deleted.map(|rows| RowSet::clone(&rows)).unwrap_or_default(),
+            new_path: encode_path(&located.files[place.file].path),
+            first_row: place.first_row + rows.start - begin,
+        });
+    }
+    Ok(moves)
+}
+
+/// Rewrites what is worth it, by one commit. Flows go on appending meanwhile; if files were replaced or lost rows in
+/// between, nothing happens.
+pub async fn compact(table: &Mutex<Table>, limits: &CompactionLimits) -> Result<Compacted> {
+    let files = {
+        let mut table = table.lock().await;
+        table.refresh()?;
+        table.files_at(table.version())?
+    };
+    let prepared = match prepare_compaction(table, plan_rewrites(files, limits), limits).await {
+        Ok(None) => return Ok(Compacted::default()),
+        Ok(Some(prepared)) => prepared,
+        Err(error) if error.code() == CONFLICT => return Ok(Compacted::default()),
+        Err(error) => return Err(error),
+    };
+    let mut table = table.lock().await;
+    match table.commit_prepared(&prepared.commit).await {
+        Ok(_) => Ok(prepared.compacted),
+        Err(error) if error.code() == CONFLICT => {
+            prepared.commit.discard(&table)?;
+            Ok(Compacted::default())
+        }
+        Err(error) => Err(error),
+    }
+}
