@@ -14,3 +14,4 @@ mod terminal;
 mod tidy;
 #[cfg(unix)]
 mod validate;
+mod vectors;

@@ -10,10 +10,11 @@
 //! Example: `FLOWBENCH_FAIL_POINT='written@live:2=kill'`.
 
 /// The points in the order in which an update passes them. A name that isn't here is an error.
-pub const POINTS: [(&str, &str); 10] = [
+pub const POINTS: [(&str, &str); 11] = [
     ("plan", "new input was chosen, nothing is written down"),
     ("planned", "the plan is in state.db, the query hasn't run"),
     ("written", "the data files are written, the Delta commit isn't made"),
+    ("side-committed", "AUTO CDC: the side table has the batch, the target's commit isn't made"),
     ("committed", "the Delta commit is made, state.db doesn't know"),
     ("marked", "state.db knows of the commit"),
     ("schema-stored", "a source's new or widened schema is in state.db, no batch was planned with it"),

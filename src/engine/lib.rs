@@ -34,7 +34,6 @@ mod record;
 mod recorded;
 mod generation;
 mod micro_batch;
-mod auto_cdc;
 mod flow;
 mod full_refresh;
 mod history;

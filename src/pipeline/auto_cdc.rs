@@ -364,3 +364,96 @@ impl ChangeFlow {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spanned<T>(value: T) -> Spanned<T> {
+        Spanned::new(value, Span::new(FileId(0), 0..0))
+    }
+
+    fn names(names: &[&str]) -> Vec<Spanned<String>> {
+        names.iter().map(|name| spanned(name.to_string())).collect()
+    }
+
+    fn feed(
+        columns: Option<ColumnSelection>,
+        tracked: Option<ColumnSelection>,
+        ignored: Option<IgnoreNulls>,
+    ) -> ChangeFlow {
+        let span = Span::new(FileId(0), 0..0);
+        ChangeFlow {
+            keys: names(&["ID"]),
+            scd_type: Some(spanned(ScdType::Two)),
+            track_history: tracked.map(spanned),
+            input: ChangeInput::Feed(ChangeFeed {
+                ignore_null_updates: ignored.map(spanned),
+                columns: columns.map(spanned),
+                columns_to_update: None,
+                sequence_span: span,
+                sequence_words: Vec::new(),
+                delete_span: None,
+                truncate_span: None,
+                source_span: span,
+            }),
+            options: ChangeOptions::default(),
+        }
+    }
+
+    #[test]
+    fn selections_choose_columns_in_the_order_of_the_source_and_in_any_case() {
+        use ColumnSelection::{Except, On};
+        const SOURCE: [&str; 6] = ["op", "id", "Name", "seen", "__flowbench_sequence", "__FLOWBENCH_delete"];
+        let cases = [
+            // columns, TRACK HISTORY, IGNORE NULL → kept, tracked, ignored
+            (None, None, None, "op id Name seen", "op Name seen", ""),
+            (Some(On(names(&["name", "id"]))), None, Some(IgnoreNulls::All), "id Name", "Name", "Name"),
+            (Some(Except(names(&["OP"]))), Some(Except(names(&["SEEN"]))), None, "id Name seen", "Name", ""),
+            (
+                None,
+                Some(On(names(&["seen", "id"]))),
+                Some(IgnoreNulls::On(names(&["NAME", "id"]))),
+                "op id Name seen",
+                "seen",
+                "Name",
+            ),
+            (
+                Some(Except(names(&["op"]))),
+                None,
+                Some(IgnoreNulls::Except(names(&["name"]))),
+                "id Name seen",
+                "Name seen",
+                "seen",
+            ),
+        ];
+        for (columns, tracked, ignored, kept, of_history, of_null) in cases {
+            let flow = feed(columns, tracked, ignored);
+            let words = |found: Vec<usize>| found.into_iter().map(|at| SOURCE[at]).collect::<Vec<_>>().join(" ");
+            assert_eq!(words(flow.kept_columns(&SOURCE)), kept, "{flow:?}");
+            assert_eq!(words(flow.tracked_columns(&SOURCE)), of_history, "{flow:?}");
+            assert_eq!(words(flow.ignore_null_columns(&SOURCE)), of_null, "{flow:?}");
+        }
+    }
+
+    #[test]
+    fn a_fraction_is_exceeded_by_more_of_the_whole_only() {
+        let tenth = Fraction::new(0.1).unwrap();
+        assert!(!tenth.is_exceeded_by(10, 100) && tenth.is_exceeded_by(11, 100));
+        assert!(!tenth.is_exceeded_by(0, 0) && !Fraction::new(1.0).unwrap().is_exceeded_by(u64::MAX, u64::MAX));
+        assert!(Fraction::new(0.0).unwrap().is_exceeded_by(1, u64::MAX));
+        assert!([-0.1, 1.1, f64::NAN].into_iter().all(|value| Fraction::new(value).is_none()));
+    }
+
+    #[test]
+    fn names_of_ours_and_of_sparks_are_reserved_in_any_case() {
+        assert_eq!(reserved_prefix("__FlowBench_x"), Some("__flowbench_"));
+        assert_eq!(reserved_prefix("__spark_autocdc_metadata"), Some("__spark_autocdc_"));
+        assert!(
+            ["__START_AT", "_flowbench_", "__flowbench", "ß__flowbench_"]
+                .map(reserved_prefix)
+                .iter()
+                .all(Option::is_none)
+        );
+    }
+}

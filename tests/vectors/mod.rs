@@ -30,9 +30,9 @@ fn type_of(value: &Value) -> Option<String> {
         Value::String(_) => "STRING".to_string(),
         Value::Array(_) => "ARRAY<STRING>".to_string(),
         Value::Object(fields) => {
-            let fields = fields.iter().map(|(name, value)| {
-                format!("{name}: {}", type_of(value).unwrap_or_else(|| "STRING".to_string()))
-            });
+            let fields = fields
+                .iter()
+                .map(|(name, value)| format!("{name}: {}", type_of(value).unwrap_or_else(|| "STRING".to_string())));
             format!("STRUCT<{}>", fields.collect::<Vec<_>>().join(", "))
         }
     })
@@ -77,10 +77,11 @@ impl Case {
             }
         }
         let given = |name: &str| self.0["types"][name].as_str().map(str::to_uppercase);
-        let columns = columns.into_iter().filter(|(name, _)| !skip.contains(&name.as_str())).map(|(name, data_type)| {
-            let data_type = given(&name).or(data_type).unwrap_or_else(|| "STRING".to_string());
-            format!("{name} {data_type}")
-        });
+        let columns =
+            columns.into_iter().filter(|(name, _)| !skip.contains(&name.as_str())).map(|(name, data_type)| {
+                let data_type = given(&name).or(data_type).unwrap_or_else(|| "STRING".to_string());
+                format!("{name} {data_type}")
+            });
         columns.collect::<Vec<_>>().join(", ")
     }
 
@@ -350,7 +351,8 @@ fn a_snapshot_once_beside_a_change_feed() {
             }
         }
         workspace.define(&pipeline(&cases, |case| {
-            let snapshot = if with_snapshot.contains_key(case.id()) { case.snapshot_flow(" ONCE") } else { String::new() };
+            let snapshot =
+                if with_snapshot.contains_key(case.id()) { case.snapshot_flow(" ONCE") } else { String::new() };
             case.change_flow("feed", "") + &snapshot
         }));
         workspace.run_ok(&[]);

@@ -154,7 +154,7 @@ fn check(flow: &Flow, change: &ChangeFlow, fields: &[Field]) -> Vec<Diagnostic> 
         }
     }
     if let Some(tracked) = &change.track_history {
-        let unknown = tracked.value.names().iter().filter(|name| !holds(&values, name));
+        let unknown = unknown(tracked.value.names(), &values);
         found.extend(unknown.map(|name| not_found(flow, "TRACK HISTORY ON", "trackHistorySelection", name, &values)));
     }
     if let Some(feed) = change.feed() {
@@ -166,11 +166,11 @@ fn check(flow: &Flow, change: &ChangeFlow, fields: &[Field]) -> Vec<Diagnostic> 
 fn check_feed(flow: &Flow, feed: &ChangeFeed, fields: &[Field], names: &[&str], values: &[&str]) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     if let Some(columns) = &feed.columns {
-        let unknown = columns.value.names().iter().filter(|name| !holds(names, name));
+        let unknown = unknown(columns.value.names(), names);
         found.extend(unknown.map(|name| not_found(flow, "COLUMNS", "changeDataFeed", name, names)));
     }
     if let Some(ignored) = &feed.ignore_null_updates {
-        let unknown = ignored.value.names().iter().filter(|name| !holds(values, name));
+        let unknown = unknown(ignored.value.names(), values);
         found
             .extend(unknown.map(|name| not_found(flow, "IGNORE NULL UPDATES ON", "ignoreNullSelection", name, values)));
     }
@@ -249,7 +249,7 @@ fn backticked(name: &str) -> String {
 
 /// The error for a column of the source whose name is not the source's to give.
 fn reserved_name(flow: &Flow, change: &ChangeFlow, name: &str, span: Span) -> Option<Diagnostic> {
-    let prefix = reserved_prefix(name).filter(|_| !is_own(change, name));
+    let prefix = reserved_prefix(name);
     let is_bound =
         change.scd_type() == ScdType::Two && [START_AT, END_AT].iter().any(|own| own.eq_ignore_ascii_case(name));
     if prefix.is_none() && !is_bound {
@@ -267,11 +267,6 @@ fn reserved_name(flow: &Flow, change: &ChangeFlow, name: &str, span: Span) -> Op
             .reason("SCD type 2 makes `__START_AT` and `__END_AT` itself, of the sequence; names are compared without regard to case")
             .help("don't shape the history yourself: leave the columns out in a temporary view, and name that as the source"),
     })
-}
-
-/// True for the columns that the flow's own query adds.
-fn is_own(change: &ChangeFlow, name: &str) -> bool {
-    change.feed().is_some() && [SEQUENCE_COLUMN, DELETE_COLUMN, TRUNCATE_COLUMN].contains(&name)
 }
 
 /// What is wrong with the type of a column, in the words of the clause that makes it.
@@ -308,8 +303,13 @@ pub(super) fn source_span(change: &ChangeFlow) -> Span {
     }
 }
 
-fn holds(columns: &[&str], name: &Spanned<String>) -> bool {
-    columns.iter().any(|column| column.eq_ignore_ascii_case(&name.value))
+/// The names of a list that none of `columns` has; reserved ones are refused by `pipeline::validate`.
+fn unknown<'a>(list: &'a [Spanned<String>], columns: &[&str]) -> impl Iterator<Item = &'a Spanned<String>> {
+    let is_known = |name: &Spanned<String>| {
+        let is_bound = [START_AT, END_AT].iter().any(|own| own.eq_ignore_ascii_case(&name.value));
+        is_bound || columns.iter().any(|column| column.eq_ignore_ascii_case(&name.value))
+    };
+    list.iter().filter(move |name| !is_known(name) && reserved_prefix(&name.value).is_none())
 }
 
 fn field_type(fields: &[Field], name: &str) -> Option<DataType> {

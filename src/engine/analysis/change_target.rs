@@ -201,39 +201,39 @@ fn own_columns<'a>(dataset: &Dataset, flows: &[Given], text_at: &dyn Fn(Span) ->
             false => "the other flows' rows have NULL there",
         };
         let warning = Diagnostic::warning("columns-of-one-flow", given.flow.name_span, message).reason(reason);
-        let selection = match given.change.feed().and_then(|feed| feed.columns.as_ref()) {
-            _ if given.change.snapshot().is_some() => None,
-            Some(columns) => Some((columns.span, except_list(&columns.value, &own))),
-            None => {
-                let end = given.flow.reading.query.span.end;
-                let behind = Span { start: end, end, ..given.flow.reading.query.span };
-                Some((behind, format!("\nCOLUMNS * EXCEPT ({})", own.join(", "))))
-            }
+        let Some(feed) = given.change.feed() else {
+            found.push(warning.help("if the table needs none of them, leave them out of the snapshot's query"));
+            continue;
         };
-        found.push(match selection {
-            Some((span, clause)) => {
-                let warning = warning.help(format!("if the table needs none of them, write `{}`", clause.trim()));
-                // In TOML it is a key of its own.
-                let is_sql = text_at(given.flow.span).trim_start().get(..2) != Some("[[");
-                if is_sql { warning.edit(span, clause) } else { warning }
+        if text_at(given.flow.span).starts_with("[[") {
+            let (key, names) = except_list(feed.columns.as_ref().map(|columns| &columns.value), &own);
+            let names: Vec<String> = names.iter().map(|name| format!("\"{name}\"")).collect();
+            let key = if key == "COLUMNS" { "columns" } else { "except_columns" };
+            found.push(warning.help(format!("if the table needs none of them, write {key} = [{}]", names.join(", "))));
+            continue;
+        }
+        let (words, names) = except_list(feed.columns.as_ref().map(|columns| &columns.value), &own);
+        let clause = format!("{words} ({})", names.join(", "));
+        let warning = warning.help(format!("if the table needs none of them, write `{clause}`"));
+        found.push(match &feed.columns {
+            Some(columns) => warning.edit(columns.span, clause),
+            None => {
+                let behind = Span { start: feed.sequence_span.end, ..feed.sequence_span };
+                warning.edit(behind, format!("\n{clause}"))
             }
-            None => warning.help("if the table needs none of them, leave them out of the snapshot's query"),
         });
     }
     found
 }
 
-/// A selection without the columns `own`.
-fn except_list(selection: &ColumnSelection, own: &[&str]) -> String {
-    let names = selection.names().iter().map(|name| name.value.as_str());
+/// The clause that leaves the columns `own` out of a selection too, and its names.
+fn except_list<'a>(selection: Option<&'a ColumnSelection>, own: &[&'a str]) -> (&'static str, Vec<&'a str>) {
+    let names = selection.map(ColumnSelection::names).unwrap_or_default().iter().map(|name| name.value.as_str());
     match selection {
-        ColumnSelection::On(_) => {
-            let kept: Vec<&str> = names.filter(|name| !own.iter().any(|own| own.eq_ignore_ascii_case(name))).collect();
-            format!("COLUMNS ({})", kept.join(", "))
+        Some(ColumnSelection::On(_)) => {
+            ("COLUMNS", names.filter(|name| !own.iter().any(|own| own.eq_ignore_ascii_case(name))).collect())
         }
-        ColumnSelection::Except(_) => {
-            format!("COLUMNS * EXCEPT ({})", names.chain(own.iter().copied()).collect::<Vec<_>>().join(", "))
-        }
+        _ => ("COLUMNS * EXCEPT", names.chain(own.iter().copied()).collect()),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Events into a target and its side table. Everything is written beside what is in force, portion by portion, and put
 //! in force by two commits: the side table's, which holds the target's as it is to be made, and that.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use arrow::array::{Array, ArrayRef, RecordBatch, UInt32Array};
 use arrow::compute::take;
 use arrow::datatypes::{Fields, SchemaRef};
 use pipeline::auto_cdc::{END_AT, START_AT, ScdType};
-use pipeline::timeline::{AddedRow, Class, Counts, Floor, Folded, Folder, Kind, Member, Origin, Shows};
+use pipeline::timeline::{AddedRow, Class, Counts, Cutover, Floor, Folded, Folder, Kind, Member, Origin, Rank, Shows};
 
 use super::columns::FlowColumns;
 use super::encode::{KeyCodec, Layout, RowCodec};
@@ -43,6 +44,32 @@ pub(crate) enum SilenceRule {
     None,
     Nulls,
     Unlisted(String),
+}
+
+/// The rows of a snapshot that have been applied, by their keys.
+#[derive(Debug, Default)]
+pub(crate) struct SnapshotKeys {
+    pub rows: u64,
+    /// Rows whose key another row has.
+    pub duplicates: u64,
+    /// A few of their keys, for people.
+    pub duplicate_keys: Vec<String>,
+    /// Of each portion, in order; kept where the absent ones can't be told otherwise.
+    portions: Vec<Vec<Box<[u8]>>>,
+}
+
+impl SnapshotKeys {
+    /// Asks for keys in ascending order.
+    fn cursor(&self) -> impl FnMut(&[u8]) -> bool {
+        let mut rest: Vec<&[Box<[u8]>]> = self.portions.iter().map(Vec::as_slice).collect();
+        move |key: &[u8]| {
+            rest.iter_mut().any(|portion| {
+                let passed = portion.partition_point(|known| **known < *key);
+                *portion = &portion[passed..];
+                portion.first().is_some_and(|known| **known == *key)
+            })
+        }
+    }
 }
 
 /// What a batch did.
@@ -164,9 +191,8 @@ impl<'t> Application<'t> {
         );
         let keeps_all = is_history || !matches!(batch.silence, SilenceRule::None);
         let schema = columns.table.schema();
-        let is_value = |name: &str| {
-            !columns.keys.iter().any(|key| key.name == *name) && ![START_AT, END_AT].contains(&name)
-        };
+        let is_value =
+            |name: &str| !columns.keys.iter().any(|key| key.name == *name) && ![START_AT, END_AT].contains(&name);
         Ok(Application {
             key_codec: KeyCodec::new(columns.keys.iter().map(|key| key.data_type.clone()).collect())?,
             sequence_codec: KeyCodec::new(vec![spec.sequence.clone()])?,
@@ -258,15 +284,110 @@ impl<'t> Application<'t> {
         self.write(&keys, folded)
     }
 
+    /// Applies a portion of a snapshot's rows. Of a history only what changed is an event; all its keys are noted in
+    /// `seen`.
+    pub fn apply_snapshot(&mut self, events: &Events, seen: &mut SnapshotKeys) -> Result<()> {
+        let (class, order) = self.flows[self.flow as usize];
+        let origin = Origin { flow: self.flow, batch: self.batch.batch as u64 };
+        let sorted = events.sorted(class, order);
+        let groups: Vec<&[_]> = sorted.chunk_by(|a, b| events.key(*a) == events.key(*b)).collect();
+        let wanted: Vec<Wanted> = groups
+            .iter()
+            .map(|group| Wanted { key: events.key(group[0]), first_sequence: events.sequence(group[0]) })
+            .collect();
+        let stored = Stored::look_up(&self.view, &wanted)?;
+        let mut folded = Folded::default();
+        let folder = self.folder();
+        let mut duplicates = Vec::new();
+        for (key, group) in groups.iter().enumerate() {
+            let members = stored.members(key, &self.flows);
+            let newest = members.last();
+            let is_again = newest.is_some_and(|newest| newest.origin == origin);
+            if is_again || group.len() > 1 {
+                duplicates.push((key, group.len() + usize::from(is_again) - 1));
+                continue;
+            }
+            let event = events.member(group[0], class, order, origin);
+            let is_unchanged = |newest: &Member<'_>| {
+                newest.kind == Kind::Upsert && self.rows.codec.equal(&newest.values, &event.values)
+            };
+            if self.shows == Shows::History && newest.is_some_and(is_unchanged) {
+                continue;
+            }
+            folder.fold(key, members, vec![event], &mut folded, &mut |_, _| {});
+        }
+        let keys: Vec<&[u8]> = wanted.iter().map(|wanted| wanted.key).collect();
+        for (key, count) in duplicates {
+            seen.duplicates += count as u64;
+            if seen.duplicate_keys.len() < TIES_SHOWN {
+                seen.duplicate_keys.push(self.key_words(keys[key])?);
+            }
+        }
+        if self.shows == Shows::History {
+            seen.portions.push(keys.iter().map(|key| key.to_vec().into_boxed_slice()).collect());
+        }
+        seen.rows += events.len() as u64;
+        self.write(&keys, folded)
+    }
+
+    /// Deletes, at the snapshot's version, every key that shows and that the snapshot doesn't have. Returns how many.
+    pub fn delete_absent(&mut self, version: &[u8], seen: &SnapshotKeys) -> Result<u64> {
+        let before = self.applied.rows_removed;
+        if self.shows == Shows::Latest {
+            self.raise_floor(side::Floor { sequence: version.to_vec(), is_inclusive: false })?;
+            return Ok(self.applied.rows_removed - before);
+        }
+        let mut absent = 0;
+        let view = self.view.clone();
+        let mut scan = view.scan(&KeyRange::all())?;
+        let mut has = seen.cursor();
+        let mut stored = Stored::default();
+        while let Some(members) = scan.next()? {
+            let newest = &members[..1];
+            if newest[0].kind == side::Kind::Upsert && !has(newest[0].key) {
+                stored.push(newest[0].key, newest);
+                absent += 1;
+            }
+            if stored.byte_len() >= SCAN_BYTES {
+                self.delete(&stored, version)?;
+                stored = Stored::default();
+            }
+        }
+        self.delete(&stored, version)?;
+        Ok(absent)
+    }
+
+    fn delete(&mut self, stored: &Stored, version: &[u8]) -> Result<()> {
+        let (class, order) = self.flows[self.flow as usize];
+        let delete = Member {
+            sequence: version,
+            kind: Kind::Delete,
+            rank: Rank { class, flow: order, position: [0; 3] },
+            origin: Origin { flow: self.flow, batch: self.batch.batch as u64 },
+            authored: None,
+            values: Cow::Borrowed(&[]),
+            run_start: None,
+            location: None,
+            cutover: Cutover::default(),
+        };
+        let keys = stored.keys();
+        let mut folded = Folded::default();
+        let folder = self.folder();
+        for key in 0..keys.len() {
+            folder.fold(key, stored.members(key, &self.flows), vec![delete.clone()], &mut folded, &mut |_, _| {});
+        }
+        self.write(&keys, folded)
+    }
+
     fn folder(&self) -> Folder<'_> {
         Folder {
             shows: self.shows,
             keeps_newest_only: self.retention == Retention::Newest,
             rows: &self.rows,
-            floor: self.floor.as_ref().map(|floor| Floor {
-                sequence: &floor.sequence,
-                is_inclusive: floor.is_inclusive,
-            }),
+            floor: self
+                .floor
+                .as_ref()
+                .map(|floor| Floor { sequence: &floor.sequence, is_inclusive: floor.is_inclusive }),
         }
     }
 
@@ -388,21 +509,30 @@ impl<'t> Application<'t> {
         take(&ends, &places, None).map_err(internal)
     }
 
+    /// A version's bytes.
+    pub fn version_bytes(&self, version: &ArrayRef) -> Result<Vec<u8>> {
+        Ok(self.sequence_codec.encode(std::slice::from_ref(version))?.get(0).to_vec())
+    }
+
     /// A key for people: `id=7, region=eu`.
     fn key_words(&self, key: &[u8]) -> Result<String> {
         let values = self.key_codec.decode([key])?;
-        let named = self.key_names.iter().zip(&values).map(|(name, value)| {
-            Ok(format!("{name}={}", words(std::slice::from_ref(value))?))
-        });
+        let named = self
+            .key_names
+            .iter()
+            .zip(&values)
+            .map(|(name, value)| Ok(format!("{name}={}", words(std::slice::from_ref(value))?)));
         Ok(named.collect::<Result<Vec<_>>>()?.join(", "))
     }
 
     /// Puts the batch in force in the side table, with the target's commit pending; None: the target stays as it is.
-    pub fn commit(mut self) -> Result<(Applied, Option<PreparedCommit>)> {
+    /// `version`: of the snapshot that the batch was.
+    pub fn commit(mut self, version: Option<&[u8]>) -> Result<(Applied, Option<PreparedCommit>)> {
         if let Some(sequence) = self.truncation.take() {
             self.raise_floor(side::Floor { sequence, is_inclusive: true })?;
         }
-        let Application { target, side, batch, spec, layout, retention, floor, view, staged, files, deletes, .. } = self;
+        let Application { target, side, batch, spec, layout, retention, floor, view, staged, files, deletes, .. } =
+            self;
         let number_of_files: BTreeMap<u32, String> =
             files.iter().map(|(number, file)| (*number, target.side_path(&file.log_path()))).collect();
         let deletes = target.row_deletes(deletes, |file| {
@@ -413,18 +543,20 @@ impl<'t> Application<'t> {
         let new_schema = (table.schema() != batch.columns.table.schema()).then(|| batch.columns.table.schema());
         let prepared = match files.is_empty() && deletes.is_empty() && new_schema.is_none() {
             true => None,
-            false => Some(table.prepare(Commit {
-                adds: files.into_iter().map(|(_, file)| file).collect(),
-                deletes,
-                new_schema,
-                txns: vec![(batch.app_id.clone(), batch.batch)],
-                operation: "MERGE".to_string(),
-                parameters: [("flow", batch.flow.name.clone()), ("epochId", batch.batch.to_string())]
-                    .into_iter()
-                    .map(|(key, value)| (key.to_string(), value))
-                    .collect(),
-                ..Commit::default()
-            })?),
+            false => Some(
+                table.prepare(Commit {
+                    adds: files.into_iter().map(|(_, file)| file).collect(),
+                    deletes,
+                    new_schema,
+                    txns: vec![(batch.app_id.clone(), batch.batch)],
+                    operation: "MERGE".to_string(),
+                    parameters: [("flow", batch.flow.name.clone()), ("epochId", batch.batch.to_string())]
+                        .into_iter()
+                        .map(|(key, value)| (key.to_string(), value))
+                        .collect(),
+                    ..Commit::default()
+                })?,
+            ),
         };
         drop(table);
         let pending = prepared.as_ref().map(serde_json::to_value).transpose();
@@ -436,6 +568,9 @@ impl<'t> Application<'t> {
             manifest.txns.insert(batch.app_id.clone(), batch.batch as u64);
             manifest.floors = floor.into_iter().collect();
             manifest.pending = pending;
+            if let Some(version) = version {
+                manifest.snapshot = Some(side::Snapshot { version: version.to_vec() });
+            }
             if retention == Retention::All {
                 manifest.keep_all();
             }

@@ -78,7 +78,7 @@ pub(crate) async fn run(
         let flow = run.during();
         let place = places(sources, inputs);
         let task = tokio::task::spawn_blocking(move || {
-            let outcome = apply(&mut target, &what, &mut rows, &stop, &|refused, keys| match drops {
+            let outcome = apply(&mut *target, &what, &mut rows, &stop, &|refused, keys| match drops {
                 true => refused.without_keys().error(&flow, batch, keys, &place),
                 false => refused.error(&flow, batch, keys, &place),
             });
@@ -204,7 +204,7 @@ fn apply(
     }
     application.apply(&events)?;
     stop.check()?;
-    let (applied, prepared) = application.commit()?;
+    let (applied, prepared) = application.commit(None)?;
     Ok((applied, refused, prepared))
 }
 

@@ -76,14 +76,17 @@ impl FlowColumns {
         let mut expressions = Vec::new();
         for (qualifier, field) in schema.iter() {
             let column = Expr::Column(Column::new(qualifier.cloned(), field.name()));
-            let wanted = self.keys.iter().chain(&self.values).find(|wanted| wanted.name.eq_ignore_ascii_case(field.name()));
+            let wanted =
+                self.keys.iter().chain(&self.values).find(|wanted| wanted.name.eq_ignore_ascii_case(field.name()));
             match wanted {
                 Some(wanted) => {
                     let data_type = to_arrow(&wanted.data_type);
                     let column = if *field.data_type() == data_type { column } else { cast(column, data_type) };
                     expressions.push(column.alias(&wanted.name));
                 }
-                None if is_internal(field.name()) || more.iter().any(|more| more.eq_ignore_ascii_case(field.name())) => {
+                None if is_internal(field.name())
+                    || more.iter().any(|more| more.eq_ignore_ascii_case(field.name())) =>
+                {
                     expressions.push(column.alias(field.name()));
                 }
                 None => {}

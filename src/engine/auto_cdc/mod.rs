@@ -13,7 +13,7 @@
 //! - `side`: the side table
 //! - `target`: a target and its side table, opened for an update
 //! - `stored`, `apply`: events into both
-//! - `batch`: a micro-batch of a feed
+//! - `batch`: a micro-batch of a feed; `snapshot`: whole states of a source
 //!
 //! What events mean is `pipeline::timeline`.
 
@@ -26,6 +26,7 @@ pub(crate) mod position;
 mod refused;
 mod rows;
 pub mod side;
+pub(crate) mod snapshot;
 pub(crate) mod spec;
 mod stored;
 pub(crate) mod target;

@@ -9,7 +9,10 @@ impl Refused {
     pub fn error(&self, flow: &str, batch: i64, keys: &[String], place: &dyn Fn([u64; 3]) -> String) -> Option<Error> {
         let examples = |wanted: &dyn Fn(&str) -> bool| {
             let found = self.examples.iter().filter(|(_, what)| wanted(what));
-            found.map(|(position, what)| format!("{} ({what} is NULL)", place(*position))).collect::<Vec<_>>().join(", ")
+            found
+                .map(|(position, what)| format!("{} ({what} is NULL)", place(*position)))
+                .collect::<Vec<_>>()
+                .join(", ")
         };
         if self.null_sequences > 0 {
             return Some(Error::user(

@@ -135,10 +135,22 @@ mod tests {
             ("the same", spec(ScdType::Two, "id BIGINT, region STRING", "TIMESTAMP", &["name", "city"]), ""),
             ("order and case", spec(ScdType::Two, "REGION STRING, id BIGINT", "TIMESTAMP", &["City", "name"]), ""),
             ("a key less", spec(ScdType::Two, "id BIGINT", "TIMESTAMP", &["name", "city"]), "KEY_SCHEMA_DRIFT"),
-            ("another type", spec(ScdType::Two, "id INT, region STRING", "TIMESTAMP", &["name", "city"]), "KEY_SCHEMA_DRIFT"),
-            ("a sequence", spec(ScdType::Two, "id BIGINT, region STRING", "BIGINT", &["name", "city"]), "SEQUENCING_TYPE_DRIFT"),
+            (
+                "another type",
+                spec(ScdType::Two, "id INT, region STRING", "TIMESTAMP", &["name", "city"]),
+                "KEY_SCHEMA_DRIFT",
+            ),
+            (
+                "a sequence",
+                spec(ScdType::Two, "id BIGINT, region STRING", "BIGINT", &["name", "city"]),
+                "SEQUENCING_TYPE_DRIFT",
+            ),
             ("a column", spec(ScdType::Two, "id BIGINT, region STRING", "TIMESTAMP", &["name"]), "TRACK_HISTORY_DRIFT"),
-            ("a new column", spec(ScdType::Two, "id BIGINT, region STRING", "TIMESTAMP", &["name", "city", "tier"]), ""),
+            (
+                "a new column",
+                spec(ScdType::Two, "id BIGINT, region STRING", "TIMESTAMP", &["name", "city", "tier"]),
+                "",
+            ),
             ("type 1", spec(ScdType::One, "id BIGINT, region STRING", "TIMESTAMP", &[]), "SCD_TYPE_DRIFT"),
         ];
         for (name, now, expected) in cases {

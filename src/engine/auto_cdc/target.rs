@@ -118,7 +118,7 @@ impl ChangeTarget {
         })?;
         let mut table = self.target.table.lock().await;
         table.refresh()?;
-        table.commit_prepared(prepared).await?;
+        table.commit_prepared(&prepared).await?;
         Ok(())
     }
 
@@ -130,7 +130,7 @@ impl ChangeTarget {
 
     /// Makes the target's commit that the side table has pending.
     pub async fn commit(&self, prepared: PreparedCommit) -> Result<()> {
-        self.target.table.lock().await.commit_prepared(prepared).await.map(drop)
+        self.target.table.lock().await.commit_prepared(&prepared).await.map(drop)
     }
 
     /// Makes the side table, if there is none, for what the first flow says of the target.
@@ -149,6 +149,21 @@ impl ChangeTarget {
     /// The side table. Error: no batch has made one.
     pub fn side(&self) -> Result<&SideTable> {
         self.side.as_ref().ok_or_else(|| Error::Internal(format!("table `{}` has no side table yet", self.label)))
+    }
+
+    /// True if no batch was applied yet, or none that left anything.
+    pub fn is_empty(&self) -> bool {
+        self.side.as_ref().is_none_or(|side| side.view().manifest().runs().is_empty())
+    }
+
+    /// The version of the last snapshot, as sequences are encoded.
+    pub fn snapshot_version(&self) -> Option<Vec<u8>> {
+        self.side.as_ref()?.view().manifest().snapshot.as_ref().map(|snapshot| snapshot.version.clone())
+    }
+
+    /// The rows that the target shows.
+    pub async fn row_count(&self) -> u64 {
+        self.target.table.lock().await.row_count().unwrap_or(0)
     }
 
     /// What the target was built with. Error: `side-table-corrupted`.
@@ -175,11 +190,7 @@ impl ChangeTarget {
     }
 
     /// Rows by file number as the table's commits take them.
-    pub fn row_deletes(
-        &self,
-        rows: BTreeMap<u32, RowSet>,
-        path: impl Fn(u32) -> Option<String>,
-    ) -> Result<RowDeletes> {
+    pub fn row_deletes(&self, rows: BTreeMap<u32, RowSet>, path: impl Fn(u32) -> Option<String>) -> Result<RowDeletes> {
         let named = rows.into_iter().map(|(file, rows)| {
             let path = path(file).ok_or_else(|| {
                 Error::Internal(format!("file {file} of table `{}` is not known to its side table", self.label))

@@ -12,6 +12,7 @@ use std::time::Instant;
 
 use datafusion::logical_expr::LogicalPlan;
 use pipeline::event::{Details, FlowMetrics, Level};
+use pipeline::graph::Reading;
 use pipeline::resume::{Facts, FoundTable, Resume, resume};
 
 use super::FlowRun;
@@ -156,6 +157,9 @@ async fn run_batch(run: &FlowRun<'_>, sources: &mut [OpenSource], batch: i64, in
     for _ in 0..EVOLUTIONS_MAX {
         run.update.stop.check()?;
         let outcome = match &run.flow.change {
+            Some(change) if run.flow.kind.is_snapshot() => {
+                auto_cdc::snapshot::apply(run, change, sources, batch, inputs).await
+            }
             Some(change) => auto_cdc::batch::run(run, change, sources, batch, inputs).await,
             None => write_and_commit(run, sources, batch, inputs).await,
         };
@@ -253,8 +257,13 @@ async fn write_and_commit(
 
 /// The flow's query over one batch.
 pub(crate) async fn plan(run: &FlowRun<'_>, inputs: &BatchInputs) -> Result<LogicalPlan> {
+    plan_of(run, &run.flow.reading, inputs).await
+}
+
+/// A query of the flow over inputs that were opened for it.
+pub(crate) async fn plan_of(run: &FlowRun<'_>, reading: &Reading, inputs: &BatchInputs) -> Result<LogicalPlan> {
     let graph = run.update.engine.graph();
-    let planned = plan_reading(&run.session, graph, &run.flow.reading, &|input| inputs.provide(input)).await;
+    let planned = plan_reading(&run.session, graph, reading, &|input| inputs.provide(input)).await;
     // The query was sound when the update was checked; now a source looks different.
     planned.map_err(|diagnostics| match diagnostics.into_iter().next() {
         Some(first) => {

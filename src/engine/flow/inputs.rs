@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use datafusion::catalog::TableProvider;
-use pipeline::graph::{InputId, ResolvedInput, Source};
+use pipeline::graph::{InputId, Reading, ResolvedInput, Source};
 use pipeline::read_files::{ReadFiles, TableStream};
 
 use super::FlowRun;
@@ -36,6 +36,20 @@ pub(crate) struct OpenSource {
 }
 
 impl OpenSource {
+    /// All of it as it is now, as the input of a batch; `source_id` is its own. None: there is nothing to plan.
+    pub fn whole(&self, source_id: i64) -> Option<PlannedInput> {
+        match &self.content {
+            Content::Files { listing, ledger, .. } => {
+                Some(PlannedInput { source_id, start_offset: None, end_offset: None, files: ledger.write(listing) })
+            }
+            Content::Table { up_to, .. } => {
+                let end = TableOffset { version: up_to + 1, files: 0, is_snapshot: false };
+                Some(PlannedInput { source_id, start_offset: None, end_offset: Some(end.to_json()), files: Vec::new() })
+            }
+            Content::Nothing => None,
+        }
+    }
+
     /// True for a Delta table.
     pub fn is_table(&self) -> bool {
         matches!(self.content, Content::Table { .. })
@@ -87,15 +101,24 @@ impl BatchInputs {
     }
 }
 
+/// Opens the sources of a query of the flow that is none with a checkpoint: the version of its snapshots.
+pub(crate) async fn open_reading(run: &FlowRun<'_>, reading: &Reading) -> Result<Vec<OpenSource>> {
+    open_all(run, reading, false).await
+}
+
 /// Opens all sources of a flow. `records`: whether their checkpoints are kept in state.db.
 pub(crate) async fn open(run: &FlowRun<'_>, records: bool) -> Result<Vec<OpenSource>> {
+    open_all(run, &run.flow.reading, records).await
+}
+
+async fn open_all(run: &FlowRun<'_>, reading: &Reading, records: bool) -> Result<Vec<OpenSource>> {
     let engine = &run.update.engine;
     let mut sources = Vec::new();
     let mut known = match records {
         true => run.update.state.sources(&run.record.flow_id, run.generation)?,
         false => Vec::new(),
     };
-    for source in flow_sources(engine.graph(), &run.flow.reading) {
+    for source in flow_sources(engine.graph(), reading) {
         let input = source.input;
         let recorded = known.iter().position(|known| known.source == source.key).map(|at| known.swap_remove(at));
         let label = match &input.source {
@@ -221,7 +244,9 @@ async fn open_table(table: SharedTable, options: &TableStream, up_to: Option<i64
 /// Finds or makes a source's record; the options of the first start apply when it is made.
 async fn record(run: &FlowRun<'_>, source: &mut OpenSource) -> Result<()> {
     let state = &run.update.state;
-    if !source.is_stream && !run.flow.kind.is_once() {
+    // Of what a flow reads again and again as a whole only files are noted, to tell where a row came from.
+    let is_noted = run.flow.kind.is_snapshot() && matches!(source.content, Content::Files { .. });
+    if !source.is_stream && !run.flow.kind.is_once() && !is_noted {
         return Ok(());
     }
     let table_id = match &source.content {
@@ -383,7 +408,8 @@ fn in_order(files: &[SourceFile]) -> Vec<&SourceFile> {
 
 /// The files of a batch, in the order that positions count them.
 pub(crate) fn files_in_order(sources: &[OpenSource], planned: &[PlannedInput]) -> Vec<String> {
-    let plans = sources.iter().filter_map(|source| planned.iter().find(|input| Some(input.source_id) == source.source_id));
+    let plans =
+        sources.iter().filter_map(|source| planned.iter().find(|input| Some(input.source_id) == source.source_id));
     plans.flat_map(|plan| in_order(&plan.files)).map(|file| file.path.clone()).collect()
 }
 

@@ -22,6 +22,7 @@ use datafusion::prelude::SessionContext;
 use pipeline::event::FlowMetrics;
 use pipeline::graph::{Dataset, Flow, FlowKind};
 
+use crate::auto_cdc;
 use crate::error::{Error, Result};
 use crate::generation::flow_app_id;
 use crate::record::About;
@@ -74,11 +75,9 @@ pub(crate) async fn run(run: &FlowRun<'_>) -> Result<FlowMetrics> {
         FlowKind::Once | FlowKind::CdcOnce => once::run(run).await?,
         FlowKind::Complete => complete::run(run).await?,
         FlowKind::Snapshot | FlowKind::SnapshotOnce => {
-            return Err(Error::user(
-                "not-supported-yet",
-                format!("flow `{}`: changes are not applied yet", run.flow.name),
-                "take the flow out of the files",
-            ));
+            let change =
+                run.flow.change.as_ref().ok_or_else(|| Error::Internal("a snapshot without clauses".into()))?;
+            auto_cdc::snapshot::run(run, change).await?;
         }
     }
     Ok(run.live.metrics())

@@ -6,7 +6,6 @@ use super::inputs::{self, Content};
 use crate::clock::now_us;
 use crate::error::Result;
 use crate::history::definition_hash;
-use crate::source::table_stream::TableOffset;
 use crate::state::{Completion, PlannedInput};
 
 /// Appends the rows and marks the flow as done, or finishes what a crash left.
@@ -37,20 +36,7 @@ pub(crate) async fn run(run: &FlowRun<'_>) -> Result<()> {
         return run.update.state.mark_done(&run.record.flow_id, run.generation, &completion);
     }
     let Some(batch) = bring_up(run, &mut sources).await? else { return Ok(()) };
-    let mut planned = Vec::new();
-    for source in &sources {
-        let Some(source_id) = source.source_id else { continue };
-        planned.push(match &source.content {
-            Content::Files { listing, ledger, .. } => {
-                PlannedInput { source_id, start_offset: None, end_offset: None, files: ledger.write(listing) }
-            }
-            Content::Table { up_to, .. } => {
-                let end = TableOffset { version: up_to + 1, files: 0, is_snapshot: false };
-                PlannedInput { source_id, start_offset: None, end_offset: Some(end.to_json()), files: Vec::new() }
-            }
-            Content::Nothing => continue,
-        });
-    }
+    let planned: Vec<PlannedInput> = sources.iter().filter_map(|source| source.whole(source.source_id?)).collect();
     let files: Vec<_> = planned.iter().flat_map(|input| &input.files).collect();
     run.live.set_backlog(files.len() as u64, files.iter().map(|file| file.size_bytes as u64).sum());
     plan_and_run(run, &mut sources, batch, &planned).await?;

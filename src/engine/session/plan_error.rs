@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::Range;
 
 use datafusion::common::Column;
+use pipeline::auto_cdc::is_internal;
 use pipeline::diagnostic::nearest;
 
 use crate::functions;
@@ -115,7 +116,9 @@ pub(super) fn unknown_column(field: &Column, known: &[Column], range: Option<Ran
         }
         _ => {}
     }
-    let mut candidates: Vec<String> = known.iter().map(|column| column.name.clone()).collect();
+    // What the query of a flow of AUTO CDC adds is none of the user's.
+    let mut candidates: Vec<String> =
+        known.iter().map(|column| column.name.clone()).filter(|name| !is_internal(name)).collect();
     candidates.sort();
     candidates.dedup();
     let near = nearest(&field.name, candidates.iter().map(String::as_str)).map(str::to_string);

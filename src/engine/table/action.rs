@@ -115,16 +115,16 @@ fn yes() -> bool {
 }
 
 impl Remove {
-    /// The file as it was in the table, as far as the action tells.
-    pub fn to_add(&self) -> Add {
-        Add {
+    /// The file as it was in the table, without statistics; `None` if the action doesn't tell enough.
+    pub fn to_add(&self) -> Option<Add> {
+        Some(Add {
             path: self.path.clone(),
-            partition_values: self.partition_values.clone().unwrap_or_default(),
-            size: self.size.unwrap_or(0),
+            partition_values: self.partition_values.clone()?,
+            size: self.size?,
             data_change: self.data_change,
             deletion_vector: self.deletion_vector.clone(),
             ..Add::default()
-        }
+        })
     }
 }
 

@@ -29,6 +29,8 @@ pub struct AddedFile {
     pub deletion_vector: Option<DeletionVector>,
     #[serde(skip)]
     stats: Option<String>,
+    #[serde(skip)]
+    pub(super) modified_ms: i64,
 }
 
 impl AddedFile {
@@ -41,6 +43,7 @@ impl AddedFile {
             partition_values: add.partition_values.clone(),
             deletion_vector: add.deletion_vector.clone(),
             stats: add.stats.clone(),
+            modified_ms: add.modification_time,
         }
     }
 
@@ -52,6 +55,7 @@ impl AddedFile {
             data_change: true,
             stats: self.stats,
             deletion_vector: self.deletion_vector,
+            modification_time: self.modified_ms,
             ..Add::default()
         }
     }
@@ -148,7 +152,21 @@ impl Table {
         let info = commit_info(&actions);
         let adds = actions.iter().filter_map(|action| action.add.as_ref()).filter(|add| add.data_change);
         let removes = actions.iter().filter_map(|action| action.remove.as_ref()).filter(|remove| remove.data_change);
-        let mut before: BTreeMap<&str, Add> = removes.map(|remove| (remove.path.as_str(), remove.to_add())).collect();
+        let mut before: BTreeMap<&str, Add> = BTreeMap::new();
+        let mut older = None;
+        for remove in removes {
+            let add = match remove.to_add() {
+                Some(add) => add,
+                None => {
+                    if older.is_none() {
+                        older = Some(self.state_at(version - 1)?);
+                    }
+                    let add = older.as_ref().and_then(|older| older.files.get(&remove.path));
+                    add.ok_or_else(|| state::missing_version(&self.dir, version - 1))?.as_ref().clone()
+                }
+            };
+            before.insert(&remove.path, add);
+        }
         let (mut added, mut removed) = (Vec::new(), Vec::new());
         let tell = |rows: RowSet, add: &Add, of: &mut Vec<FileRows>| {
             if !rows.is_empty() {

@@ -169,10 +169,12 @@ impl Table {
         let is_ours = |(_, actions): &&(i64, Vec<Action>)| {
             let txns = actions.iter().filter_map(|action| action.txn.as_ref());
             let mut adds = actions.iter().filter_map(|action| action.add.as_ref());
-            txns.into_iter().any(|txn| prepared.txns.iter().any(|(app, batch)| *app == txn.app_id && *batch == txn.version))
+            txns.into_iter()
+                .any(|txn| prepared.txns.iter().any(|(app, batch)| *app == txn.app_id && *batch == txn.version))
                 || adds.any(|add| {
                     let is_new_file = prepared.adds.iter().any(|ours| ours.path == add.path);
-                    is_new_file || prepared.changes.iter().any(|ours| ours.new.is_some() && ours.new == add.deletion_vector)
+                    is_new_file
+                        || prepared.changes.iter().any(|ours| ours.new.is_some() && ours.new == add.deletion_vector)
                 })
         };
         if let Some((version, _)) = since.iter().find(is_ours) {
@@ -308,9 +310,7 @@ impl Table {
         actions.extend(metadata.map(|metadata| Action { meta_data: Some(metadata), ..Action::default() }));
         let data_change = !commit.rearranges;
         let left = removed.into_iter().chain(changed.iter().map(|(file, ..)| *file));
-        actions.extend(
-            left.map(|file| Action { remove: Some(file.to_remove(data_change, now)), ..Action::default() }),
-        );
+        actions.extend(left.map(|file| Action { remove: Some(file.to_remove(data_change, now)), ..Action::default() }));
         actions.extend(changed.into_iter().map(|(file, change, vector)| {
             let add = Add {
                 deletion_vector: Some(vector.clone()),
@@ -479,12 +479,7 @@ fn check_writable(name: &str, protocol: &Protocol, metadata: &Metadata) -> Resul
 /// What programs must understand that read and write a table with rows deleted in place.
 fn deletion_vector_protocol() -> Protocol {
     let feature = || Some(vec!["deletionVectors".to_owned()]);
-    Protocol {
-        min_reader_version: 3,
-        min_writer_version: 7,
-        reader_features: feature(),
-        writer_features: feature(),
-    }
+    Protocol { min_reader_version: 3, min_writer_version: 7, reader_features: feature(), writer_features: feature() }
 }
 
 /// The protocol that satisfies both, or `None` if the present one does.

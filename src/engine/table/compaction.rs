@@ -103,7 +103,10 @@ pub fn plan_rewrites(files: Vec<AddedFile>, limits: &CompactionLimits) -> Vec<Re
             None => {}
         }
     }
-    let full = classes.into_values().filter(|files| files.len() >= limits.files_max.max(2));
+    let full = classes.into_values().filter(|files| files.len() >= limits.files_max.max(2)).map(|mut files| {
+        files.sort_by(|a, b| a.modified_ms.cmp(&b.modified_ms).then_with(|| a.path.cmp(&b.path)));
+        files
+    });
     // Joining small files pays soonest; of the worn ones the worst comes first.
     let mut rewrites: Vec<Rewrite> = full.map(|files| Rewrite { files }).collect();
     worn.sort_by(|a, b| b.deleted_fraction().total_cmp(&a.deleted_fraction()).then_with(|| a.path.cmp(&b.path)));

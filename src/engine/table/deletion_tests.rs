@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use arrow::array::{AsArray, RecordBatch};
 use arrow::datatypes::Int64Type;
-use datafusion::catalog::TableProvider;
 use proptest::prelude::*;
 use tempfile::TempDir;
 
@@ -31,13 +30,6 @@ async fn theirs(table: &Table) -> Vec<i64> {
     let mut theirs = table.delta_rs().expect("builds");
     theirs.load().await.expect("delta-rs loads it");
     ids(theirs.table_provider().await.expect("provider")).await
-}
-
-async fn unsorted_ids(provider: Arc<dyn TableProvider>) -> Vec<i64> {
-    let session = datafusion::prelude::SessionConfig::new().with_target_partitions(1);
-    let session = datafusion::prelude::SessionContext::new_with_config(session);
-    let batches = session.read_table(provider).expect("reads").collect().await.expect("ran");
-    batches.iter().flat_map(|batch| batch.column(0).as_primitive::<Int64Type>().values().to_vec()).collect()
 }
 
 #[tokio::test]
@@ -114,7 +106,9 @@ async fn a_prepared_commit_is_made_once_whatever_happens() {
     };
     // The process dies before the commit, and after it.
     let stored = serde_json::to_string(&prepare(&table, 0)).expect("JSON");
-    for (opens, expected) in [(true, Committed::Now(2)), (true, Committed::AlreadyThere(2)), (false, Committed::AlreadyThere(2))] {
+    for (opens, expected) in
+        [(true, Committed::Now(2)), (true, Committed::AlreadyThere(2)), (false, Committed::AlreadyThere(2))]
+    {
         if opens {
             table = Table::open(dir.path()).expect("opens").expect("there");
         }
@@ -170,9 +164,11 @@ async fn a_vacuum_leaves_the_vectors_that_are_needed() {
     let prepared = table.prepare(delete(&path, [3])).expect("prepared");
     table.checkpoint_log().await.expect("checkpoint");
     assert_eq!(vectors(), 4);
+    std::thread::sleep(Duration::from_millis(5));
+    maintenance::clean_log(dir.path(), Duration::ZERO).expect("cleaned");
     let mut table = Table::open(dir.path()).expect("opens from the checkpoint").expect("there");
     assert_eq!(table_ids(&table).await.len(), 7);
-    std::thread::sleep(Duration::from_millis(5));
+    assert_eq!(theirs(&table).await.len(), 7);
     assert_eq!(table.vacuum(Duration::from_secs(3600)).expect("vacuum").files, 0);
     assert_eq!(table.vacuum(Duration::ZERO).expect("vacuum").files, 2, "not the one in force, nor the prepared one");
     assert_eq!(vectors(), 2);
@@ -226,13 +222,16 @@ async fn changes_are_told_row_by_row() {
     let shared = tokio::sync::Mutex::new(table);
     compact(&shared, &pairs()).await.expect("compacted");
     let mut table = shared.into_inner();
-    table.commit(Commit { removes: RemoveSet::All, operation: "WRITE".into(), ..Commit::default() }).await.expect("emptied");
+    table
+        .commit(Commit { removes: RemoveSet::All, operation: "WRITE".into(), ..Commit::default() })
+        .await
+        .expect("emptied");
     let mut told = Vec::new();
     for version in 1..=table.version() {
         let changes = table.row_changes(version).expect("changes");
         let (added, removed) = (changes.added, changes.removed);
-        let added = unsorted_ids(table.rows_provider(added).expect("provider")).await;
-        let removed = unsorted_ids(table.rows_provider(removed).expect("provider")).await;
+        let added = ids(table.rows_provider(added).expect("provider")).await;
+        let removed = ids(table.rows_provider(removed).expect("provider")).await;
         told.push((changes.operation, added, removed));
     }
     let expected: [(&str, &[i64], &[i64]); 5] = [
@@ -250,8 +249,13 @@ async fn rows_are_located_where_they_are_written() {
     for partition_by in [&[][..], &["name"]] {
         let dir = TempDir::new().expect("folder");
         let mut table = create(dir.path(), id_name(), partition_by);
-        let options =
-            WriterOptions { file_bytes: 4000, row_group_rows: 100, open_files: 5, locate_rows: true, ..WriterOptions::default() };
+        let options = WriterOptions {
+            file_bytes: 1500,
+            row_group_rows: 100,
+            open_files: 5,
+            locate_rows: true,
+            ..WriterOptions::default()
+        };
         let mut writer = table.writer(options).expect("writer");
         let mut all = Vec::new();
         for at in [0..150, 150..151, 151..700] {
@@ -374,9 +378,8 @@ async fn live_through(steps: Vec<Step>, partition_by: &[&str], dir: &Path) {
                     deleted_fraction_max: 0.2,
                     ..CompactionLimits::default()
                 };
+                let rewrites = plan_rewrites(table.files_at(table.version()).expect("files"), &limits);
                 let shared = tokio::sync::Mutex::new(table);
-                let files = shared.lock().await.files_at(shared.lock().await.version()).unwrap_or_default();
-                let rewrites = plan_rewrites(files, &limits);
                 let prepared = prepare_compaction(&shared, rewrites, &limits).await.expect("prepared");
                 table = shared.into_inner();
                 if let Some(prepared) = prepared {
@@ -433,7 +436,8 @@ async fn live_through(steps: Vec<Step>, partition_by: &[&str], dir: &Path) {
         let rows = FileRows { file: file.expect("in the table"), rows: RowSet::from_iter([*row]) };
         assert_eq!(ids(table.rows_provider(vec![rows]).expect("provider")).await, [*id]);
     }
-    let known: std::collections::BTreeSet<i64> = versions.last().map(|(_, ids)| ids.iter().copied()).into_iter().flatten().collect();
+    let known: std::collections::BTreeSet<i64> =
+        versions.last().map(|(_, ids)| ids.iter().copied()).into_iter().flatten().collect();
     assert_eq!(theirs(&table).await, known.into_iter().collect::<Vec<_>>());
     // The changes of all versions add up to the table.
     let mut sum = std::collections::BTreeSet::new();
@@ -465,4 +469,80 @@ proptest! {
         let partition_by: &[&str] = if is_partitioned { &["name"] } else { &[] };
         runtime.block_on(live_through(steps, partition_by, dir.path()));
     }
+}
+
+async fn scan(table: &Table, version: Option<i64>) -> Duration {
+    let started = std::time::Instant::now();
+    let provider = table.provider(version).await.expect("provider");
+    query(provider, "SELECT sum(id), max(name), sum(length(name)) FROM t").await;
+    started.elapsed()
+}
+
+/// Not a test of what is right but of what it costs; the figures are printed. `FLOWBENCH_TEST_ROWS` makes the table
+/// larger: with the release profile, 10 million rows.
+#[tokio::test]
+async fn deleting_rows_costs_what_is_deleted() {
+    let total: u64 = std::env::var("FLOWBENCH_TEST_ROWS").ok().and_then(|rows| rows.parse().ok()).unwrap_or(40_000);
+    let (files, batches) = (40, 30);
+    let per_batch = (total / 1000).min(1000);
+    let dir = TempDir::new().expect("folder");
+    let mut table = create(dir.path(), id_name(), &[]);
+    for at in 0..files {
+        let per_file = (total / files) as i64;
+        add_rows(&mut table, at as i64 * per_file..(at as i64 + 1) * per_file).await;
+    }
+    let paths = paths(&table);
+    // Rows are taken in a scattered order, each once.
+    let mut picks = (0..total).map(|pick| pick.wrapping_mul(7_368_787) % total);
+    let mut took: [Vec<Duration>; 3] = Default::default();
+    for batch in 0..batches {
+        let mut deletes = RowDeletes::new();
+        for pick in picks.by_ref().take(per_batch as usize) {
+            deletes.entry(paths[(pick % files) as usize].clone()).or_default().insert(pick / files);
+        }
+        let started = std::time::Instant::now();
+        let adds = write(&table, &rows(0..per_batch as i64));
+        took[0].push(started.elapsed());
+        let txns = vec![("cdc".to_owned(), batch)];
+        let started = std::time::Instant::now();
+        let prepared = table.prepare(Commit { adds, deletes, txns, ..Commit::default() }).expect("prepared");
+        took[1].push(started.elapsed());
+        let started = std::time::Instant::now();
+        table.commit_prepared(&prepared).await.expect("committed");
+        took[2].push(started.elapsed());
+    }
+    for (what, took) in ["write", "prepare", "commit"].iter().zip(&mut took) {
+        took.sort();
+        println!("{what}: p50 {:?}, max {:?}", took[took.len() / 2], took[took.len() - 1]);
+    }
+    assert_eq!(table.row_count(), Some(total));
+    let started = std::time::Instant::now();
+    let state = checkpoint::write(dir.path(), &table.state);
+    println!("checkpoint: {:?}", started.elapsed());
+    state.expect("written");
+    let started = std::time::Instant::now();
+    let again = Table::open(dir.path()).expect("opens").expect("there");
+    println!("open: {:?}", started.elapsed());
+
+    // One row in ten is deleted now.
+    let mut deletes = RowDeletes::new();
+    for pick in picks.take((total / 10 - batches as u64 * per_batch) as usize) {
+        deletes.entry(paths[(pick % files) as usize].clone()).or_default().insert(pick / files);
+    }
+    table.commit(Commit { deletes, ..Commit::default() }).await.expect("committed");
+    for round in 0..3 {
+        let (few, many) = (scan(&again, None).await, scan(&table, None).await);
+        println!(
+            "scan {round}: no row {:?}, few rows {few:?}, one in ten deleted {many:?}",
+            scan(&table, Some(files as i64)).await
+        );
+    }
+    let files =
+        table.files_at(table.version()).expect("files").into_iter().filter(|file| file.deletion_vector.is_some());
+    let some =
+        files.map(|file| FileRows { rows: (0..25).map(|row| row * 997 % file.rows.expect("known")).collect(), file });
+    let some: Vec<FileRows> = some.collect();
+    let started = std::time::Instant::now();
+    query(table.rows_provider(some).expect("provider"), "SELECT * FROM t").await;
+    println!("25 rows of each of 40 files: {:?}", started.elapsed());
 }

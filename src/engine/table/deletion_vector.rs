@@ -91,7 +91,9 @@ impl DeletionVector {
     /// `deletion-vector-unreadable`: without it nobody knows which rows the table has.
     pub fn read(&self, table_dir: &Path) -> Result<RowSet> {
         let data = match self.storage_type.as_str() {
-            "i" => z85::decode(&self.path_or_inline_dv).map_err(|error| self.unreadable(table_dir, error.to_string()))?,
+            "i" => {
+                z85::decode(&self.path_or_inline_dv).map_err(|error| self.unreadable(table_dir, error.to_string()))?
+            }
             _ => self.read_data(table_dir).map_err(|why| self.unreadable(table_dir, why))?,
         };
         let rows = match data.strip_prefix(&MAGIC) {
@@ -255,6 +257,34 @@ mod tests {
     }
 
     #[test]
+    fn vectors_of_delta_kernel_are_read() {
+        use buoyant_kernel::actions::deletion_vector_writer::{KernelDeletionVector, StreamingDeletionVectorWriter};
+        let dir = tempfile::TempDir::new().expect("folder");
+        let sets = [RowSet::from_iter([5]), (10..200_000).collect(), RowSet::from_iter([1, 1 << 33])];
+        let mut bytes = Vec::new();
+        let mut writer = StreamingDeletionVectorWriter::new(&mut bytes);
+        let written = sets.iter().map(|rows| {
+            let mut vector = KernelDeletionVector::new();
+            vector.add_deleted_row_indexes(rows.iter());
+            writer.write_deletion_vector(vector).expect("written")
+        });
+        let written: Vec<_> = written.collect();
+        writer.finalize().expect("written");
+        let uuid = uuid::Uuid::new_v4();
+        std::fs::write(dir.path().join(file_name(uuid)), bytes).expect("written");
+        for (rows, theirs) in sets.iter().zip(written) {
+            let vector = DeletionVector {
+                storage_type: "u".into(),
+                path_or_inline_dv: z85::encode(uuid.as_bytes()),
+                offset: Some(theirs.offset),
+                size_in_bytes: theirs.size_in_bytes,
+                cardinality: theirs.cardinality,
+            };
+            assert_eq!(vector.read(dir.path()).expect("read"), *rows);
+        }
+    }
+
+    #[test]
     fn vectors_in_the_log_and_in_folders_are_found() {
         // The example of the protocol: rows 3, 4, 7, 11, 18 and 29.
         let inline = DeletionVector {
@@ -276,7 +306,8 @@ mod tests {
         assert_eq!(relative.below("gen-2").file(Path::new("/t")), Some(Path::new("/t/gen-2/ab").join(name)));
         let plain = DeletionVector { path_or_inline_dv: "^-aqEH.-t@S}K{vb[*k^".into(), ..relative };
         assert_eq!(plain.below("gen-2").file(Path::new("/t")), Some(Path::new("/t/gen-2").join(name)));
-        let absolute = DeletionVector { storage_type: "p".into(), path_or_inline_dv: "file:///x/d.bin".into(), ..plain };
+        let absolute =
+            DeletionVector { storage_type: "p".into(), path_or_inline_dv: "file:///x/d.bin".into(), ..plain };
         assert_eq!(absolute.below("gen-2").file(Path::new("/t")), Some(PathBuf::from("/x/d.bin")));
     }
 

@@ -11,14 +11,19 @@ use tracing::warn;
 
 use super::action::decode_path;
 use super::deletion_vector::is_vector_file;
+use super::state::State;
 use super::writer::{is_in_progress, now_ms};
-use super::{Table, log};
+use super::{Table, checkpoint, log};
 use crate::error::{Error, Result};
 
 /// How many commits a reader has to read one by one at most (Delta: `delta.checkpointInterval`).
 const CHECKPOINT_INTERVAL: i64 = 50;
 /// How long the log reaches back at least (Delta: `delta.logRetentionDuration`, whose default this is).
 const LOG_RETENTION: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+
+/// How long the log says what left the table, at least (Delta: `delta.deletedFileRetentionDuration`, whose default
+/// this is): a vacuum leaves alone what it is told of.
+const REMOVED_KEPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// What a vacuum deleted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -28,16 +33,17 @@ pub struct Vacuumed {
 }
 
 impl Table {
-    /// Writes a checkpoint when it is time, beside the work: it takes long, and versions don't change. The commit
-    /// has succeeded; that readers read a longer log is no reason to fail it.
-    pub(super) fn checkpoint_if_due(&self) {
-        let interval = self.state.metadata.configuration.get("delta.checkpointInterval");
-        let interval = interval.and_then(|interval| interval.as_deref()?.parse().ok()).unwrap_or(CHECKPOINT_INTERVAL);
+    /// Writes a checkpoint when it is time, beside the work: versions don't change. The commit has succeeded; that
+    /// readers read a longer log is no reason to fail it.
+    pub(super) fn checkpoint_if_due(&mut self) {
+        let interval = self.property("delta.checkpointInterval").and_then(|interval| interval.parse().ok());
+        let interval = interval.unwrap_or(CHECKPOINT_INTERVAL);
         let version = self.state.version;
         if version > 0 && interval > 0 && version % interval == 0 {
-            let (dir, name) = (self.dir.clone(), self.name.clone());
+            self.forget_removed();
+            let (dir, name, state) = (self.dir.clone(), self.name.clone(), self.state.clone());
             tokio::spawn(async move {
-                if let Err(error) = checkpoint_log(&dir, &name, version).await {
+                if let Err(error) = checkpoint_log(&dir, &name, state).await {
                     warn!(table = name, version, %error, "no checkpoint of the log");
                 }
             });
@@ -46,18 +52,52 @@ impl Table {
 
     /// Writes a checkpoint of the log at this version, and deletes log entries that are older than the log's
     /// retention and that no reader of a newer version needs.
-    pub async fn checkpoint_log(&self) -> Result<()> {
-        checkpoint_log(&self.dir, &self.name, self.state.version).await
+    pub async fn checkpoint_log(&mut self) -> Result<()> {
+        self.forget_removed();
+        checkpoint_log(&self.dir, &self.name, self.state.clone()).await
+    }
+
+    /// Forgets what left the table longer ago than any vacuum looks back.
+    fn forget_removed(&mut self) {
+        let wanted = self.property("delta.deletedFileRetentionDuration").and_then(parse_interval);
+        let kept = wanted.unwrap_or_default().max(REMOVED_KEPT);
+        self.state.forget_removed(now_ms().saturating_sub(i64::try_from(kept.as_millis()).unwrap_or(i64::MAX)));
+    }
+
+    fn property(&self, name: &str) -> Option<&str> {
+        self.state.metadata.configuration.get(name)?.as_deref()
     }
 }
 
-async fn checkpoint_log(dir: &Path, name: &str, version: i64) -> Result<()> {
-    let url = url::Url::from_directory_path(dir)
-        .map_err(|()| Error::Internal(format!("`{}` is not absolute", dir.display())))?;
-    let failed =
-        |source| Error::Table { action: "checkpoint the log of", table: name.to_owned(), source: Box::new(source) };
-    create_checkpoint_from_table_url_and_cleanup(url, version as u64, Some(false), None).await.map_err(failed)?;
+async fn checkpoint_log(dir: &Path, name: &str, state: State) -> Result<()> {
+    let folder = dir.to_path_buf();
+    if checkpoint::is_complete(&state) {
+        let written = tokio::task::spawn_blocking(move || checkpoint::write(&folder, &state)).await;
+        written.map_err(|error| Error::Internal(format!("checkpoint: {error}")))??;
+    } else {
+        let url = url::Url::from_directory_path(dir)
+            .map_err(|()| Error::Internal(format!("`{}` is not absolute", dir.display())))?;
+        let failed =
+            |source| Error::Table { action: "checkpoint the log of", table: name.to_owned(), source: Box::new(source) };
+        let version = state.version as u64;
+        create_checkpoint_from_table_url_and_cleanup(url, version, Some(false), None).await.map_err(failed)?;
+    }
     clean_log(dir, LOG_RETENTION)
+}
+
+/// Reads a duration as Delta's properties have it: `interval 7 days`.
+fn parse_interval(text: &str) -> Option<Duration> {
+    let mut words = text.split_whitespace().map(str::to_lowercase);
+    let number = words.by_ref().find(|word| word != "interval")?.parse::<u64>().ok()?;
+    let seconds = match words.next()?.trim_end_matches('s') {
+        "week" => 7 * 24 * 3600,
+        "day" => 24 * 3600,
+        "hour" => 3600,
+        "minute" => 60,
+        "second" => 1,
+        _ => return None,
+    };
+    Some(Duration::from_secs(number.checked_mul(seconds)?))
 }
 
 /// Deletes log entries before the newest checkpoint that is older than the retention.
@@ -86,8 +126,8 @@ impl Table {
         let needed = self.state.files.keys().chain(tombstones.map(|(path, _)| path));
         let mut needed: HashSet<PathBuf> = needed.filter_map(|path| decode_path(&self.dir, path)).collect();
         let current = self.state.files.values().filter_map(|add| add.deletion_vector.as_ref());
-        let old = self.state.old_vectors.values().filter(|(_, replaced_ms)| *replaced_ms >= cutoff_ms);
-        needed.extend(current.chain(old.map(|(vector, _)| vector)).filter_map(|vector| vector.file(&self.dir)));
+        let old = self.state.old_vectors.values().filter(|old| old.replaced_ms >= cutoff_ms).map(|old| &old.vector);
+        needed.extend(current.chain(old).filter_map(|vector| vector.file(&self.dir)));
         let mut vacuumed = Vacuumed::default();
         let mut folders = vec![self.dir.clone()];
         while let Some(folder) = folders.pop() {
@@ -140,4 +180,23 @@ impl Table {
 
 fn age(path: &Path) -> Option<Duration> {
     SystemTime::now().duration_since(fs::metadata(path).ok()?.modified().ok()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_read_as_delta_writes_them() {
+        let hours = |hours: u64| Some(Duration::from_secs(hours * 3600));
+        for (text, expected) in [
+            ("interval 7 days", hours(168)),
+            ("INTERVAL 1 week", hours(168)),
+            ("2 Hours", hours(2)),
+            ("interval 2 moons", None),
+            ("interval", None),
+        ] {
+            assert_eq!(parse_interval(text), expected, "{text}");
+        }
+    }
 }

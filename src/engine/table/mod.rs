@@ -1,8 +1,8 @@
 //! Delta tables on local disk: what a pipeline's datasets are stored in.
 //!
 //! The log is read and written by our own small code, because a micro-batch has 25 ms and a commit must cost
-//! what it changes, not what the table holds; delta-rs writes the checkpoints and reads what only it can read
-//! (column mapping of other programs).
+//! what it changes, not what the table holds; delta-rs reads and checkpoints what only it knows (column mapping and
+//! rarer features of other programs).
 //!
 //! ```text
 //! batches ─▶ DataWriter ─▶ DataFile ─▶ Table::prepare ─▶ commit_prepared ─▶ log entry ─▶ State ─▶ provider | changes
@@ -15,7 +15,7 @@
 //! * `prepare` – a commit up to its log entry; `commit` – putting files into the table and taking rows out,
 //!   overwrites; `promote` – a whole new generation
 //! * `provider` – reading with DataFusion; `changes` – what each version did to files and rows, for streams
-//! * `maintenance` – checkpoints of the log, vacuum; `compaction` – fewer files, without deleted rows;
+//! * `checkpoint` – the log's short cuts; `maintenance` – when to write one, vacuum; `compaction` – fewer files, without deleted rows;
 //!   `queue` – one writer a table
 //!
 //! Reading and writing the log blocks for a few milliseconds, which the engine's threads can take; what runs
@@ -42,6 +42,7 @@ mod commit;
 mod promote;
 mod provider;
 mod changes;
+mod checkpoint;
 mod maintenance;
 mod compaction;
 mod queue;
@@ -199,7 +200,8 @@ impl Table {
     }
 
     fn advance(&mut self, actions: Vec<Action>) -> Result<()> {
-        let removed = actions.iter().filter_map(|action| Some(action.remove.as_ref()?.path.clone())).collect::<Vec<_>>();
+        let removed =
+            actions.iter().filter_map(|action| Some(action.remove.as_ref()?.path.clone())).collect::<Vec<_>>();
         self.state.advance(&self.dir, actions)?;
         self.vectors.forget(removed.iter().filter(|path| !self.state.files.contains_key(*path)));
         self.commit_file = log::identity(&self.dir, self.state.version);
@@ -280,7 +282,8 @@ impl Table {
             action::decode_path(&self.dir, path)
                 .is_some_and(|file| std::fs::metadata(file).map_or(true, |found| found.len() != size))
         };
-        let mut missing: Vec<String> = self.state.files.iter().filter(is_missing).map(|(path, _)| path.clone()).collect();
+        let mut missing: Vec<String> =
+            self.state.files.iter().filter(is_missing).map(|(path, _)| path.clone()).collect();
         let vectors = self.state.files.values().filter_map(|add| add.deletion_vector.as_ref()?.file(&self.dir));
         let vectors = vectors.collect::<BTreeSet<_>>().into_iter().filter(|file| !file.exists());
         missing.extend(vectors.map(|file| file.strip_prefix(&self.dir).unwrap_or(&file).display().to_string()));

@@ -98,7 +98,11 @@ impl Splitter {
             .into_iter()
             .map(|(row, indices)| {
                 let indices = UInt32Array::from(indices);
-                Ok(Part { key: row.owned(), rows: take_record_batch(batch, &indices)?, indices: indices.values().clone() })
+                Ok(Part {
+                    key: row.owned(),
+                    rows: take_record_batch(batch, &indices)?,
+                    indices: indices.values().clone(),
+                })
             })
             .collect()
     }

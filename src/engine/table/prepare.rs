@@ -3,7 +3,7 @@
 //!
 //! Not here: writing the entry (`commit.rs`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::action::Add;
 use super::deletion_vector::{self, DeletionVector, RowSet};
-use super::writer::InProgress;
+use super::writer::{DataFile, InProgress};
 use super::{Commit, MetadataChange, RemoveSet, RowDeletes, Table, schema, stats};
 use crate::error::{Error, Result};
 
@@ -40,9 +40,9 @@ pub struct PreparedCommit {
     pub(super) rearranges: bool,
     /// The files written for it, relative to the table's folder, as on disk.
     pub(super) created: Vec<String>,
-    /// Keep a vacuum of this process away from the files.
     #[serde(skip)]
-    in_progress: Vec<Arc<InProgress>>,
+    #[expect(dead_code, reason = "it is held: a vacuum of this process leaves the files alone until it is dropped")]
+    pub(super) in_progress: Vec<Arc<InProgress>>,
     /// The vectors of `changes`, as far as this process has written them.
     #[serde(skip)]
     pub(super) vectors: Vec<(usize, Arc<RowSet>)>,
@@ -84,11 +84,17 @@ impl Table {
         let vectors = self.add_deletes(&commit, &mut changes)?;
         let mut created: Vec<String> = commit.adds.iter().map(|file| file.path.clone()).collect();
         let mut in_progress: Vec<_> = commit.adds.iter().map(|file| file.in_progress()).collect();
-        if !vectors.is_empty() {
-            let rows: Vec<&RowSet> = vectors.iter().map(|(_, rows)| rows.as_ref()).collect();
+        let (mut adds, of_adds) = self.adds_without(&commit)?;
+        if !vectors.is_empty() || !of_adds.is_empty() {
+            let rows: Vec<&RowSet> =
+                vectors.iter().map(|(_, rows)| rows.as_ref()).chain(of_adds.iter().map(|(_, rows)| *rows)).collect();
             let (file, written) = deletion_vector::write(&self.dir, &rows)?;
-            for ((change, _), vector) in vectors.iter().zip(written) {
+            let mut written = written.into_iter();
+            for ((change, _), vector) in vectors.iter().zip(written.by_ref()) {
                 changes[*change].new = Some(vector);
+            }
+            for ((add, _), vector) in of_adds.iter().zip(written) {
+                adds[*add].deletion_vector = Some(vector);
             }
             in_progress.push(Arc::new(InProgress::new(self.dir.join(&file))));
             created.push(file);
@@ -97,7 +103,7 @@ impl Table {
         Ok(PreparedCommit {
             table_id: self.id().to_owned(),
             read_version: self.version(),
-            adds: commit.adds.iter().map(|file| file.to_add(!commit.rearranges)).collect(),
+            adds,
             removes: match commit.removes {
                 RemoveSet::Read(_) => RemoveSet::None,
                 removes => removes,
@@ -123,10 +129,33 @@ impl Table {
     fn whole_file(&self, file: &super::AddedFile) -> Result<VectorChange> {
         let add = self.current_file(&file.path)?;
         if add.deletion_vector != file.deletion_vector {
-            return Err(self.conflict(format!("rows of file `{}` of table `{}` were deleted since", file.path, self.name)));
+            return Err(
+                self.conflict(format!("rows of file `{}` of table `{}` were deleted since", file.path, self.name))
+            );
         }
         let rows = stats::file_rows(&self.dir, add)?;
         Ok(VectorChange { path: file.path.clone(), old: file.deletion_vector.clone(), new: None, rows })
+    }
+
+    /// The files to add, and by their index the rows of them that the same commit deletes: a batch that was written in
+    /// portions may take back what an earlier one wrote.
+    fn adds_without<'c>(&self, commit: &'c Commit) -> Result<(Vec<Add>, Vec<(usize, &'c RowSet)>)> {
+        let (mut adds, mut of_adds) = (Vec::new(), Vec::new());
+        for file in &commit.adds {
+            let add = file.to_add(!commit.rearranges);
+            let deleted = commit.deletes.get(&add.path).filter(|deleted| !deleted.is_empty());
+            if let Some(last) = deleted.and_then(RowSet::max).filter(|last| *last >= file.rows) {
+                let why = format!("row {last} of the new file `{}` is to be deleted, of {} rows", file.path, file.rows);
+                return Err(Error::Internal(why));
+            }
+            // A file without rows doesn't enter the table; a vacuum takes it.
+            if deleted.is_some_and(|deleted| deleted.len() == file.rows) {
+                continue;
+            }
+            of_adds.extend(deleted.map(|deleted| (adds.len(), deleted)));
+            adds.push(add);
+        }
+        Ok((adds, of_adds))
     }
 
     /// Adds a change for each file that loses rows, and returns the new vectors of those that keep some.
@@ -136,7 +165,8 @@ impl Table {
         if !deletes.is_empty() && !matches!(commit.removes, RemoveSet::None) {
             return Err(Error::Internal("a commit deletes rows and removes files".into()));
         }
-        for (path, deleted) in deletes.iter().filter(|(_, deleted)| !deleted.is_empty()) {
+        let new: BTreeSet<String> = commit.adds.iter().map(DataFile::log_path).collect();
+        for (path, deleted) in deletes.iter().filter(|(path, deleted)| !deleted.is_empty() && !new.contains(*path)) {
             let add = self.current_file(path)?;
             let rows = stats::file_rows(&self.dir, add)?;
             let last = deleted.max().expect("it is not empty");
@@ -183,7 +213,8 @@ impl PreparedCommit {
     /// What is in the table stays. Not for a commit that failed while its entry was written: nobody knows whether the
     /// entry is there; call `commit_prepared` again, or leave the files to a vacuum.
     pub fn discard(self, table: &Table) -> Result<()> {
-        let used: Vec<_> = table.state.files.values().filter_map(|add| add.deletion_vector.as_ref()?.file(&table.dir)).collect();
+        let used: Vec<_> =
+            table.state.files.values().filter_map(|add| add.deletion_vector.as_ref()?.file(&table.dir)).collect();
         for name in &self.created {
             let path = table.dir.join(name);
             if used.contains(&path) || table.state.files.contains_key(&super::action::encode_path(name)) {

@@ -87,7 +87,8 @@ impl Table {
         if self.state.needs_delta_reader() {
             return Err(self.column_mapping("single rows of it are to be read"));
         }
-        let only = |FileRows { file, rows }| ReadFile { add: Arc::new(file.into_add()), rows: ReadRows::Only(rows.into()) };
+        let only =
+            |FileRows { file, rows }| ReadFile { add: Arc::new(file.into_add()), rows: ReadRows::Only(rows.into()) };
         let files = rows.into_iter().map(only).collect();
         Ok(Arc::new(DataFiles::new(&self.dir, &self.state.schema, self.partition_by(), files)))
     }

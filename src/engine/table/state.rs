@@ -26,11 +26,20 @@ pub struct State {
     pub files: BTreeMap<String, Arc<Add>>,
     /// Files that have left the table but may still be on disk → when they left, in ms.
     pub tombstones: HashMap<String, i64>,
-    /// Files of deletion vectors that are no longer in force, each under its name in the log as one of them → when
-    /// the last of them was replaced, in ms.
-    pub old_vectors: HashMap<String, (DeletionVector, i64)>,
+    /// Files with deletion vectors that are no longer in force, by their name in the log.
+    pub old_vectors: HashMap<String, OldVector>,
     /// Application id → its last batch id.
     pub txns: BTreeMap<String, i64>,
+}
+
+/// A file of deletion vectors of which some are no longer in force, but needed to read older versions.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OldVector {
+    /// One of them, and the data file that it was for.
+    pub vector: DeletionVector,
+    pub path: String,
+    /// When the last of them was replaced.
+    pub replaced_ms: i64,
 }
 
 impl State {
@@ -103,6 +112,12 @@ impl State {
         Ok(())
     }
 
+    /// Forgets what left the table before a time.
+    pub fn forget_removed(&mut self, before_ms: i64) {
+        self.tombstones.retain(|_, removed_ms| *removed_ms >= before_ms);
+        self.old_vectors.retain(|_, old| old.replaced_ms >= before_ms);
+    }
+
     /// Whether reading the data needs more than we know of: column mapping.
     pub fn needs_delta_reader(&self) -> bool {
         let mapped = self.metadata.configuration.get("delta.columnMapping.mode");
@@ -150,7 +165,7 @@ struct Replay {
     metadata: Option<Metadata>,
     files: BTreeMap<String, Arc<Add>>,
     tombstones: HashMap<String, i64>,
-    old_vectors: HashMap<String, (DeletionVector, i64)>,
+    old_vectors: HashMap<String, OldVector>,
     txns: BTreeMap<String, i64>,
 }
 
@@ -161,11 +176,15 @@ impl Replay {
         for remove in actions.iter().filter_map(|action| action.remove.as_ref()) {
             self.files.remove(&remove.path);
             let removed_ms = remove.deletion_timestamp.unwrap_or(0);
-            self.tombstones.insert(remove.path.clone(), removed_ms);
+            let gone_ms = self.tombstones.entry(remove.path.clone()).or_insert(removed_ms);
+            *gone_ms = removed_ms.max(*gone_ms);
             if let Some(vector) = remove.deletion_vector.as_ref().filter(|vector| vector.storage_type != "i") {
-                let name = vector.path_or_inline_dv.clone();
-                let (_, last_ms) = self.old_vectors.entry(name).or_insert_with(|| (vector.clone(), removed_ms));
-                *last_ms = removed_ms.max(*last_ms);
+                let old = self.old_vectors.entry(vector.path_or_inline_dv.clone()).or_insert_with(|| OldVector {
+                    vector: vector.clone(),
+                    path: remove.path.clone(),
+                    replaced_ms: removed_ms,
+                });
+                old.replaced_ms = removed_ms.max(old.replaced_ms);
             }
         }
         for action in actions {

@@ -60,7 +60,9 @@ pub fn loosen(stats: Option<&str>, rows: u64) -> String {
     const TIGHT: &str = "tightBounds";
     match stats.and_then(|stats| stats.trim_end().strip_suffix('}')) {
         // Nearly all statistics are ours, and parsing them would be what a commit mostly does.
-        Some(inner) if !inner.contains(TIGHT) && inner.starts_with(r#"{"numRecords":"#) => format!(r#"{inner},"{TIGHT}":false}}"#),
+        Some(inner) if !inner.contains(TIGHT) && inner.starts_with(r#"{"numRecords":"#) => {
+            format!(r#"{inner},"{TIGHT}":false}}"#)
+        }
         _ => {
             let mut json: Map<String, Value> =
                 stats.and_then(|stats| serde_json::from_str(stats).ok()).unwrap_or_default();

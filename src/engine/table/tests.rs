@@ -474,6 +474,10 @@ async fn the_log_is_checkpointed_and_cleaned_and_opens_from_there() {
     let error = cleaned.changes(2, 7).expect_err("cleaned up");
     assert!(error.code() == "table-version-missing" && error.to_string().starts_with("version 3 "), "{error}");
     assert_eq!(table.state_at(2).expect_err("cleaned up").code(), "table-version-missing");
+    let mut theirs = cleaned.delta_rs().expect("builds");
+    theirs.load().await.expect("delta-rs starts at the checkpoint");
+    let provider = theirs.table_provider().await.expect("provider");
+    assert_eq!(ids(provider).await, table_ids(&table).await);
     let mut behind = again;
     behind.refresh().expect("still there");
     add_rows(&mut behind, 50..51).await;

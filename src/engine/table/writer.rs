@@ -86,6 +86,11 @@ impl DataFile {
         Arc::clone(&self.in_progress)
     }
 
+    /// The file as the table's log names it.
+    pub fn log_path(&self) -> String {
+        encode_path(&self.path)
+    }
+
     /// The action that adds the file to its table.
     pub(super) fn to_add(&self, data_change: bool) -> Add {
         Add {

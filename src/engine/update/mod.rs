@@ -26,8 +26,8 @@ use pipeline::graph::{DatasetId, ExternalId, FlowId};
 use pipeline::plan::{History, UpdatePlan, plan_update};
 use pipeline::report::{FlowOutcome, UpdateReport};
 
-use crate::auto_cdc::target::ChangeTargets;
 use crate::analysis::{Analysis, SOURCE_UNREADABLE, applied};
+use crate::auto_cdc::target::ChangeTargets;
 use crate::clock::{iso, now_us};
 use crate::columns::Columns;
 use crate::engine::{Engine, table_path};

@@ -204,7 +204,7 @@ impl Update {
             partition_by: partition_by.clone(),
             comment: definition.comment.clone(),
             properties: properties(dataset, self.engine.graph(), &self.flow_ids),
-            deletion_vectors: false,
+            deletion_vectors: dataset.flows.iter().any(|flow| self.engine.graph().flow(*flow).kind.is_change()),
         };
         let existing = self.engine.tables().get(&folder)?;
         // A materialized view is built anew at every refresh; a table that is not there yet has nothing to keep.

@@ -223,6 +223,13 @@ impl Builder<'_> {
             let first = self.graph.flow(*first);
             let targets = (&self.graph.dataset(first.target).label, &self.graph.dataset(flow.target).label);
             let diagnostic = match first.is_default {
+                true if flow.is_default => Diagnostic::error(
+                    "duplicate-flow",
+                    flow.name_span,
+                    format!("table `{}` has two flows without a name", targets.0),
+                )
+                .condition("PIPELINE_DUPLICATE_IDENTIFIERS.FLOW")
+                .reason("a flow without a name is called like its table; a checkpoint belongs to a flow's name"),
                 true => Diagnostic::error(
                     "flow-named-like-table",
                     flow.name_span,

@@ -281,6 +281,8 @@ fn check_definitions(text: &str, definitions: &[Definition]) {
             assert!(text.get(span.start..span.end).is_some(), "{definition:?}");
         }
     }
+    // Takes the text at every other place.
+    dump(text, definitions, &[]);
 }
 
 #[test]
@@ -321,7 +323,7 @@ fn as_many_operators_as_allowed_are_read() {
 }
 
 /// Pieces that meet in broken files.
-const PIECES: [&str; 41] = [
+const PIECES: [&str; 55] = [
     "CREATE",
     "OR REFRESH",
     "STREAMING TABLE",
@@ -363,6 +365,20 @@ const PIECES: [&str; 41] = [
     "\\",
     "1.5",
     "EXPECT",
+    "AUTO CDC",
+    "ONCE",
+    "INTO",
+    "KEYS (",
+    "SEQUENCE BY",
+    "APPLY AS DELETE WHEN",
+    "IGNORE NULL UPDATES",
+    "COLUMNS",
+    "* EXCEPT (",
+    "STORED AS SCD TYPE",
+    "TRACK HISTORY ON",
+    "SNAPSHOT (",
+    "WITH VERSION (",
+    "APPLY CHANGES INTO",
 ];
 
 proptest! {

@@ -41,6 +41,9 @@ pub struct Manifest {
     pub txns: BTreeMap<String, u64>,
     /// What is below is deleted, unseen keys included (SCD type 1).
     pub floors: Vec<Floor>,
+    /// The last snapshot that was applied.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<Snapshot>,
     /// The target's commit that belongs to this version and may not be in its log yet.
     pub pending: Option<serde_json::Value>,
     /// Counts that are kept with the members.
@@ -73,6 +76,14 @@ pub struct Flow {
     pub name: String,
     /// The class of its members' ranks.
     pub class: u8,
+}
+
+/// A snapshot that was applied.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// As sequences are encoded.
+    #[serde(with = "hex")]
+    pub version: Vec<u8>,
 }
 
 /// Events at or below a sequence are void.
@@ -125,6 +136,7 @@ impl Manifest {
             flows: Vec::new(),
             txns: BTreeMap::new(),
             floors: Vec::new(),
+            snapshot: None,
             pending: None,
             counters: BTreeMap::new(),
             next_file: 0,

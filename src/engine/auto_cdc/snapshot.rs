@@ -1,0 +1,408 @@
+//! AUTO CDC FROM SNAPSHOT: the target is brought to whole states of a source, in ascending order of their versions.
+//!
+//! ```text
+//! version: the update's time | WITH VERSION (query) | the paths of files ─▶ above the last one? ─▶ one micro-batch:
+//!          rows are upserts at the version, keys that it doesn't have are deleted at it
+//! ```
+//! Not here: what a version does to a key's timeline (`pipeline::timeline`, [`Application`]).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
+
+use arrow::array::{Array, ArrayRef, RecordBatch, StringArray, TimestampMicrosecondArray};
+use arrow::compute::cast;
+use pipeline::auto_cdc::{ChangeFlow, ChangeOptions, ScdType, SnapshotFiles, SnapshotInput, SnapshotVersions};
+use pipeline::data_type::DataType;
+use pipeline::event::{ChangeMetrics, FlowMetrics, Level};
+use pipeline::timeline::Class;
+use tokio::sync::mpsc;
+
+use super::apply::{Application, Applied, Batch, SilenceRule, SnapshotKeys};
+use super::batch::{check_drift, columns, places, read, side_flow};
+use super::encode::KeyCodec;
+use super::events::{Events, Refused};
+use super::position::carry;
+use super::side::Retention;
+use super::target::ChangeTarget;
+use crate::clock::now_us;
+use crate::data_type::{UTC, from_arrow, to_arrow};
+use crate::error::{Error, Result};
+use crate::fail_point;
+use crate::flow::FlowRun;
+use crate::flow::batch::{bring_up, mark, plan, plan_and_run, plan_of};
+use crate::flow::inputs::{self, Content, OpenSource, batch_inputs};
+use crate::flow::live::scanned;
+use crate::micro_batch::query_error;
+use crate::state::PlannedInput;
+use crate::stop::Stop;
+use crate::table::PreparedCommit;
+
+/// Rows of about so many bytes are applied at once.
+const PORTION_BYTES: usize = 128 << 20;
+
+/// Applies the snapshots that are there and newer than the last one.
+pub(crate) async fn run(run: &FlowRun<'_>, change: &ChangeFlow) -> Result<()> {
+    let snapshot = snapshot_of(change)?;
+    let mut sources = inputs::open(run, true).await?;
+    if !inputs::are_known(&sources) {
+        return Err(first_is_missing(run, "there is nothing to read, so its columns are unknown"));
+    }
+    let Some(mut batch) = bring_up(run, &mut sources).await? else { return Ok(()) };
+    for inputs in next_inputs(run, snapshot, &sources).await? {
+        run.update.stop.check()?;
+        plan_and_run(run, &mut sources, batch, &inputs).await?;
+        batch += 1;
+    }
+    Ok(())
+}
+
+fn snapshot_of(change: &ChangeFlow) -> Result<&SnapshotInput> {
+    change.snapshot().ok_or_else(|| Error::Internal("a feed was run as a snapshot".to_string()))
+}
+
+/// What each of the snapshots to apply reads; empty if the last one is the newest.
+async fn next_inputs(
+    run: &FlowRun<'_>,
+    snapshot: &SnapshotInput,
+    sources: &[OpenSource],
+) -> Result<Vec<Vec<PlannedInput>>> {
+    let last = last_version(run).await?;
+    let whole = || {
+        let inputs = sources.iter().filter_map(|source| source.whole(source.source_id?));
+        vec![inputs.collect::<Vec<_>>()]
+    };
+    match &snapshot.versions {
+        SnapshotVersions::UpdateTime => {
+            refuse_beside_rows(run, last.is_some()).await?;
+            Ok(whole())
+        }
+        SnapshotVersions::Query(_) => match queried_version(run).await? {
+            None if last.is_none() => Err(first_is_missing(run, "the version query gives no row")),
+            None => Ok(Vec::new()),
+            Some(version) if last.is_some_and(|last| encoded(&version).is_ok_and(|version| version <= last)) => {
+                Ok(Vec::new())
+            }
+            Some(_) => Ok(whole()),
+        },
+        SnapshotVersions::Files(files) => {
+            let by_version = files_by_version(run, files, sources)?;
+            if by_version.is_empty() && last.is_none() {
+                return Err(first_is_missing(run, "no file matches the path"));
+            }
+            let is_new = |version: &Vec<u8>| last.as_ref().is_none_or(|last| version > last);
+            Ok(by_version.into_iter().filter(|(version, _)| is_new(version)).map(|(_, input)| vec![input]).collect())
+        }
+    }
+}
+
+fn first_is_missing(run: &FlowRun<'_>, why: &str) -> Error {
+    Error::user(
+        "first-snapshot-missing",
+        format!(
+            "flow `{}` has no first snapshot: {why} [APPLY_CHANGES_FROM_SNAPSHOT_ERROR.FIRST_SNAPSHOT_EMPTY]",
+            run.flow.name
+        ),
+        "nothing was written; make the snapshot and its version available, then run again",
+    )
+}
+
+/// Without a version of its own a snapshot can't be ordered among events that are there.
+async fn refuse_beside_rows(run: &FlowRun<'_>, has_snapshot: bool) -> Result<()> {
+    if !run.flow.kind.is_once() || has_snapshot {
+        return Ok(());
+    }
+    let target = run.update.change_targets.of(run).await?;
+    if target.lock().await.is_empty() {
+        return Ok(());
+    }
+    Err(Error::user(
+        "snapshot-needs-version",
+        format!(
+            "flow `{}` loads a snapshot without a version into `{}`, which has rows: nothing tells which are newer",
+            run.flow.name, run.dataset.label
+        ),
+        "say which state it is: FROM SNAPSHOT (…) WITH VERSION (SELECT …)",
+    ))
+}
+
+/// The version of the last snapshot that was applied.
+async fn last_version(run: &FlowRun<'_>) -> Result<Option<Vec<u8>>> {
+    let target = run.update.change_targets.of(run).await?;
+    let target = target.lock().await;
+    Ok(target.snapshot_version())
+}
+
+fn codec_of(version: &ArrayRef) -> Result<KeyCodec> {
+    let data_type = from_arrow(version.data_type())
+        .ok_or_else(|| Error::Internal(format!("a version can't be {}", version.data_type())))?;
+    KeyCodec::new(vec![data_type])
+}
+
+fn encoded(version: &ArrayRef) -> Result<Vec<u8>> {
+    Ok(codec_of(version)?.encode(std::slice::from_ref(version))?.get(0).to_vec())
+}
+
+/// What `WITH VERSION` gives; None: no row.
+async fn queried_version(run: &FlowRun<'_>) -> Result<Option<ArrayRef>> {
+    let reading = run.flow.version.as_ref().ok_or_else(|| Error::Internal("a snapshot has no version query".into()))?;
+    let sources = inputs::open_reading(run, reading).await?;
+    if !inputs::are_known(&sources) {
+        return Ok(None);
+    }
+    let batch = batch_inputs(&sources, &[], None).await?;
+    let query = plan_of(run, reading, &batch).await?;
+    let failed = |error| query_error(&format!("{}: its version", run.during()), error);
+    let frame = run.session.execute_logical_plan(query).await.map_err(failed)?;
+    let rows = frame.collect().await.map_err(failed)?;
+    let rows: Vec<ArrayRef> =
+        rows.iter().filter(|rows| rows.num_rows() > 0).map(|rows| rows.column(0).clone()).collect();
+    let invalid = |what: &str, condition: &str| {
+        Err(Error::user(
+            "snapshot-version",
+            format!("flow `{}`: {what} [APPLY_CHANGES_FROM_SNAPSHOT_ERROR.{condition}]", run.flow.name),
+            "the query in WITH VERSION gives one row with the snapshot's version, or none when there is no new one",
+        ))
+    };
+    match rows.as_slice() {
+        [] => Ok(None),
+        [version] if version.len() == 1 && version.is_null(0) => {
+            invalid("the version of its snapshot is NULL", "NULL_SNAPSHOT_VERSION")
+        }
+        [version] if version.len() == 1 => {
+            let data_type = from_arrow(version.data_type()).map(|data_type| to_arrow(&data_type));
+            let data_type = data_type.unwrap_or_else(|| version.data_type().clone());
+            Ok(Some(cast(version, &data_type).map_err(|error| Error::Internal(error.to_string()))?))
+        }
+        rows => {
+            let count: usize = rows.iter().map(|rows| rows.len()).sum();
+            invalid(&format!("its version query gives {count} rows"), "INVALID_SNAPSHOT_VERSION")
+        }
+    }
+}
+
+/// The files of each version, the smallest version first; by its bytes.
+fn files_by_version(
+    run: &FlowRun<'_>,
+    files: &SnapshotFiles,
+    sources: &[OpenSource],
+) -> Result<BTreeMap<Vec<u8>, PlannedInput>> {
+    let mut by_version: BTreeMap<Vec<u8>, PlannedInput> = BTreeMap::new();
+    for source in sources {
+        let (Some(source_id), Content::Files { listing, ledger, .. }) = (source.source_id, &source.content) else {
+            continue;
+        };
+        for file in ledger.write(listing) {
+            let version = encoded(&version_in(run, files, &file.path)?)?;
+            let input = by_version.entry(version).or_insert_with(|| PlannedInput {
+                source_id,
+                start_offset: None,
+                end_offset: None,
+                files: Vec::new(),
+            });
+            input.files.push(file);
+        }
+    }
+    Ok(by_version)
+}
+
+/// The version that a path tells.
+fn version_in(run: &FlowRun<'_>, files: &SnapshotFiles, path: &str) -> Result<ArrayRef> {
+    let invalid = |why: String| {
+        Error::user(
+            "snapshot-version",
+            format!(
+                "flow `{}`: `{path}` {why} [APPLY_CHANGES_FROM_SNAPSHOT_ERROR.INVALID_SNAPSHOT_VERSION]",
+                run.flow.name
+            ),
+            "let `path` match snapshots only, and `version_regex` find the version of each in its first group",
+        )
+    };
+    let regex = regex::Regex::new(&files.version_regex.value).map_err(|error| invalid(error.to_string()))?;
+    let found = regex.captures(path).ok_or_else(|| invalid(format!("has nothing that `{regex}` finds")))?;
+    let text = found.get(1).or_else(|| found.get(0)).map(|found| found.as_str()).unwrap_or_default();
+    let text: ArrayRef = Arc::new(StringArray::from(vec![text]));
+    let version = cast(&text, &to_arrow(&files.version_type)).map_err(|error| invalid(error.to_string()))?;
+    match version.is_null(0) {
+        true => Err(invalid(format!("has a version that is no {}", files.version_type))),
+        false => Ok(version),
+    }
+}
+
+/// Applies one snapshot, as a planned batch.
+pub(crate) async fn apply(
+    run: &FlowRun<'_>,
+    change: &ChangeFlow,
+    sources: &[OpenSource],
+    batch: i64,
+    inputs: &[PlannedInput],
+) -> Result<()> {
+    let started = Instant::now();
+    run.live.batch_rows.store(0, Relaxed);
+    let snapshot = snapshot_of(change)?;
+    let version: Option<ArrayRef> = match &snapshot.versions {
+        SnapshotVersions::UpdateTime => {
+            Some(Arc::new(TimestampMicrosecondArray::from(vec![now_us()]).with_timezone(UTC)))
+        }
+        SnapshotVersions::Query(_) => queried_version(run).await?,
+        SnapshotVersions::Files(files) => {
+            let paths = inputs.iter().flat_map(|input| &input.files).map(|file| file.path.as_str());
+            paths.take(1).map(|path| version_in(run, files, path)).next().transpose()?
+        }
+    };
+    // Planned in an update that died, and no longer there: there is nothing to apply.
+    let Some(version) = version else { return mark(run, batch, &FlowMetrics::default(), None) };
+    let batch_inputs = batch_inputs(sources, inputs, Some(batch)).await?;
+    let query = carry(plan(run, &batch_inputs).await?).map_err(|error| query_error(&run.during(), error))?;
+    let sequence: DataType = from_arrow(version.data_type())
+        .ok_or_else(|| Error::Internal(format!("a version can't be {}", version.data_type())))?;
+    let columns = columns(run, change, &query, sequence).await?;
+    let query = columns.project(query, &[]).map_err(|error| query_error(&run.during(), error))?;
+    let what = Batch {
+        columns,
+        flow: side_flow(run, Class::Snapshot),
+        app_id: run.app_id(),
+        batch,
+        silence: SilenceRule::None,
+    };
+    let target = run.update.change_targets.of(run).await?;
+    let mut rows = read(run, &query, batch_inputs.work_bytes).await?;
+    let (applied, absent) = {
+        let mut target = target.lock_owned().await;
+        let rows_before = target.row_count().await;
+        let during = Guard {
+            flow: run.during(),
+            label: run.dataset.label.clone(),
+            options: change.options,
+            rows_before,
+            stop: run.update.stop.clone(),
+        };
+        let place = places(sources, inputs);
+        let task = tokio::task::spawn_blocking(move || {
+            let outcome = apply_rows(&mut target, &what, &version, &mut rows, &during, &place);
+            (outcome, target)
+        });
+        let (outcome, target) = task.await.map_err(|error| Error::Internal(format!("{}: {error}", run.during())))?;
+        let (applied, absent, prepared) = outcome?;
+        fail_point::hit("side-committed", Some(&run.flow.name))?;
+        if let Some(prepared) = prepared {
+            target.commit(prepared).await?;
+        }
+        (applied, absent)
+    };
+    fail_point::hit("committed", Some(&run.flow.name))?;
+    let version = run.target()?.table.lock().await.version();
+    let metrics = FlowMetrics {
+        batches: 1,
+        rows_in: scanned(&batch_inputs.counters).rows_in + batch_inputs.table_rows,
+        rows_out: applied.rows_added + absent,
+        files_in: batch_inputs.files,
+        bytes_in: batch_inputs.bytes,
+        duration_ms: started.elapsed().as_millis() as u64,
+        changes: ChangeMetrics {
+            upserted: applied.rows_added,
+            deleted: absent,
+            ties: applied.counts.ties,
+            ..ChangeMetrics::default()
+        },
+        ..scanned(&batch_inputs.counters)
+    };
+    mark(run, batch, &metrics, Some(version))
+}
+
+/// What a snapshot may not do, and the words for it.
+struct Guard {
+    flow: String,
+    label: String,
+    options: ChangeOptions,
+    rows_before: u64,
+    stop: Stop,
+}
+
+fn apply_rows(
+    target: &mut ChangeTarget,
+    batch: &Batch,
+    version: &ArrayRef,
+    rows: &mut mpsc::Receiver<Result<RecordBatch>>,
+    guard: &Guard,
+    place: &dyn Fn([u64; 3]) -> String,
+) -> Result<(Applied, u64, Option<PreparedCommit>)> {
+    let spec = target.recorded()?;
+    check_drift(target, spec.as_ref(), &batch.columns.spec)?;
+    let retention = match batch.columns.spec.scd_type {
+        ScdType::One => Retention::Newest,
+        ScdType::Two => Retention::All,
+    };
+    target.make_side(&batch.columns, retention)?;
+    let mut application = Application::begin(target, spec, batch)?;
+    let version_bytes = application.version_bytes(version)?;
+    let (mut events, mut refused, mut seen) = (Events::default(), Refused::default(), SnapshotKeys::default());
+    while let Some(rows) = rows.blocking_recv() {
+        guard.stop.check()?;
+        application.reader(Some(version)).read(&rows?, &mut events, &mut refused)?;
+        if events.bytes() >= PORTION_BYTES {
+            application.apply_snapshot(&std::mem::take(&mut events), &mut seen)?;
+        }
+    }
+    application.apply_snapshot(&events, &mut seen)?;
+    let keys: Vec<String> = batch.columns.keys.iter().map(|key| key.name.clone()).collect();
+    if let Some(error) = refused.error(&guard.flow, batch.batch, &keys, place) {
+        return Err(error);
+    }
+    guard.check_rows(&seen)?;
+    let absent = application.delete_absent(&version_bytes, &seen)?;
+    guard.check_deletes(absent)?;
+    guard.stop.check()?;
+    let (applied, prepared) = application.commit(Some(&version_bytes))?;
+    Ok((applied, absent, prepared))
+}
+
+impl Guard {
+    fn check_rows(&self, seen: &SnapshotKeys) -> Result<()> {
+        if seen.duplicates > 0 {
+            return Err(Error::user(
+                "snapshot-duplicate-keys",
+                format!(
+                    "{}: {} rows of the snapshot have the key of another row \
+                     [APPLY_CHANGES_FROM_SNAPSHOT_ERROR.DUPLICATE_KEY_VIOLATION]: {}",
+                    self.flow,
+                    seen.duplicates,
+                    seen.duplicate_keys.join("; ")
+                ),
+                "nothing was written; a snapshot has one row a key: choose one in the snapshot's query, \
+                 QUALIFY row_number() OVER (PARTITION BY key ORDER BY …) = 1",
+            ));
+        }
+        if seen.rows == 0 && self.options.allow_empty_snapshot != Some(true) {
+            return Err(Error::user(
+                "snapshot-empty",
+                format!(
+                    "{}: the snapshot is empty, which would delete all {} rows of `{}`",
+                    self.flow, self.rows_before, self.label
+                ),
+                "nothing was written; if it is right, allow it: allow_empty_snapshot = true, or \
+                 TBLPROPERTIES ('flowbench.allowEmptySnapshot' = 'true')",
+            ));
+        }
+        Ok(())
+    }
+
+    fn check_deletes(&self, absent: u64) -> Result<()> {
+        let Some(most) = self.options.max_delete_fraction else { return Ok(()) };
+        if !most.is_exceeded_by(absent, self.rows_before) {
+            return Ok(());
+        }
+        Err(Error::user(
+            "snapshot-deletes-too-much",
+            format!(
+                "{}: the snapshot lacks {absent} of the {} rows of `{}`, more than max_delete_fraction = {} allows",
+                self.flow,
+                self.rows_before,
+                self.label,
+                f64::from(most.millionths) / 1e6
+            ),
+            "nothing was written; if the snapshot is whole, raise max_delete_fraction for this update",
+        ))
+    }
+}
