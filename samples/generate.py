@@ -16,6 +16,10 @@ shop/orders/YYYY-MM-DD.json       JSON lines, one order a line; some are deliver
 shop/corrections/YYYY-MM-DD.json  one day's orders again, after a bug in the shop was mended
 shop/customers.csv                who orders
 shop/legacy/orders.csv            orders of the old shop: other names, amounts in euros
+crm/changes/YYYY-MM-DD.json       JSON lines: changes of customers, an operation and a time each
+crm/snapshot/2025-01-01.json      all customers as they were at that moment
+crm/legacy/customers_scd2.csv     the history that the old warehouse kept: a row a version, valid_from to valid_to
+crm/feed/YYYY-MM-DD.json          the changes that came after the old warehouse was switched off
 
 What is odd in them, on purpose:
     2022-08-19  an empty file
@@ -28,6 +32,10 @@ What is odd in them, on purpose:
     2025-01-24  a new field, `vip`
     2025-02-02  `amount_cents` is text, where the table has BIGINT by then: the value is rescued
     2025-02-03  a new field, `campaign`, an object
+    crm/changes   c03 is changed after the snapshot's moment, c04 before it and is not in it, c05 after it and is not
+                  in it, c06 is deleted; the last file brings a change of c02 from before the snapshot
+    crm/legacy    c14's last row is closed and nothing follows it: deleted, with no event that says so
+    crm/feed      c12's first change is older than its last legacy row (stale), c13's has its very time (a tie)
 """
 import argparse
 import csv
@@ -88,6 +96,74 @@ def csv_rows(header, rows):
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows([header, *rows])
     return text.getvalue().encode()
+
+
+# Customers: few and written by hand, so that every outcome can be told in advance.
+
+
+def crm_change(operation, time, customer, name=None, city=None, plan=None):
+    return {"operation": operation, "change_timestamp": f"{time}Z", "customer_id": customer,
+            "name": name, "city": city, "plan": plan}
+
+
+CRM_CHANGES = {
+    "2024-12-20": [
+        crm_change("INSERT", "2024-12-20T09:00:00", "c01", "Ada Abbott", "Graz", "basic"),
+        crm_change("INSERT", "2024-12-20T09:05:00", "c02", "Björn Berg", "Brno", "pro"),
+        crm_change("INSERT", "2024-12-20T09:10:00", "c04", "Dmitri Díaz", "Lyon", "free"),
+    ],
+    "2025-01-02": [
+        crm_change("UPDATE", "2025-01-02T08:00:00", "c03", "Chiara Costa", "Torino", "enterprise"),
+        crm_change("INSERT", "2025-01-02T08:30:00", "c05", "Elif Evans", "Porto", "free"),
+        crm_change("DELETE", "2025-01-02T10:00:00", "c06"),
+    ],
+    "2025-01-03": [
+        crm_change("UPDATE", "2025-01-03T12:00:00", "c01", "Ada Abbott", "Graz", "pro"),
+        # Late: it happened before the snapshot was taken.
+        crm_change("UPDATE", "2024-12-28T07:00:00", "c02", "Björn Berg", "Kobe", "free"),
+    ],
+}
+CRM_SNAPSHOT = [
+    {"customer_id": "c01", "name": "Ada Abbott", "city": "Graz", "plan": "basic"},
+    {"customer_id": "c02", "name": "Björn Berg", "city": "Bremen", "plan": "pro"},
+    {"customer_id": "c03", "name": "Chiara Costa", "city": "Torino", "plan": "basic"},
+    {"customer_id": "c06", "name": "Farid Fischer", "city": "Bergen", "plan": "free"},
+    {"customer_id": "c07", "name": "Grete García", "city": "Łódź", "plan": "basic"},
+]
+CRM_LEGACY = [
+    # customer, name, city, plan, valid_from, valid_to
+    ("c11", "Hugo Hansen", "Sevilla", "free", "2023-02-01T00:00:00Z", "2024-03-10T08:00:00Z"),
+    ("c11", "Hugo Hansen", "Utrecht", "basic", "2024-03-10T08:00:00Z", ""),
+    ("c12", "Inés Ito", "Kobe", "pro", "2023-05-05T10:00:00Z", "2025-02-20T16:00:00Z"),
+    ("c12", "Inés Ito", "Bergen", "pro", "2025-02-20T16:00:00Z", ""),
+    ("c13", "Jonas Jensen", "Brno", "free", "2024-07-01T00:00:00Z", ""),
+    ("c14", "Keiko Kowalski", "Graz", "basic", "2023-01-15T09:30:00Z", "2024-11-30T18:00:00Z"),
+    ("c15", "Liam López", "Lyon", "enterprise", "2024-09-09T09:09:09Z", ""),
+]
+CRM_FEED = {
+    "2025-03-01": [
+        crm_change("UPDATE", "2025-03-01T07:00:00", "c11", "Hugo Hansen", "Utrecht", "pro"),
+        # Stale: the old warehouse has a later row of this customer.
+        crm_change("UPDATE", "2025-02-18T11:00:00", "c12", "Inés Ito", "Kobe", "enterprise"),
+        # A tie: the very time of its last legacy row.
+        crm_change("UPDATE", "2024-07-01T00:00:00", "c13", "Jonas Jensen", "Torino", "free"),
+    ],
+    "2025-03-02": [
+        crm_change("DELETE", "2025-03-02T09:00:00", "c15"),
+        crm_change("INSERT", "2025-03-02T09:30:00", "c16", "Mara Meyer", "Porto", "free"),
+        crm_change("UPDATE", "2025-03-02T10:00:00", "c11", "Hugo Hansen", "Sevilla", "pro"),
+    ],
+}
+
+
+def crm_files():
+    header = ("customer_id", "name", "city", "plan", "valid_from", "valid_to", "is_current")
+    legacy = [(*row, "true" if row[-1] == "" else "false") for row in CRM_LEGACY]
+    files = {f"crm/changes/{day}.json": json_lines(changes) for day, changes in CRM_CHANGES.items()}
+    files |= {f"crm/feed/{day}.json": json_lines(changes) for day, changes in CRM_FEED.items()}
+    files["crm/snapshot/2025-01-01.json"] = json_lines(CRM_SNAPSHOT)
+    files["crm/legacy/customers_scd2.csv"] = csv_rows(header, legacy)
+    return files
 
 
 # Registrations
@@ -224,13 +300,13 @@ def committed_files(seed):
     files[f"shop/corrections/{CORRECTED_DAY}.json"] = json_lines(orders(seed, CORRECTED_DAY))
     files["shop/customers.csv"] = csv_rows(["customer_id", "name", "country", "plan"], customers())
     files["shop/legacy/orders.csv"] = csv_rows(["nr", "datum", "kunde", "betrag", "st"], legacy_orders(seed))
-    return files
+    return files | crm_files()
 
 
 def data_files(out):
     """Path below `out` of each file that is data, arrivals left out."""
     arrivals = {registration_path(day) for day in arriving_days()}
-    for root in ("demo", "shop"):
+    for root in ("demo", "shop", "crm"):
         for path in sorted((out / root).rglob("*")):
             name = path.relative_to(out).as_posix()
             if path.is_file() and name not in arrivals:
@@ -271,7 +347,7 @@ def day_of(name):
 def touch(out):
     """Sets the time of each file with a day in its path to that day's noon, UTC."""
     noon, touched = datetime.time(12, tzinfo=datetime.timezone.utc), 0
-    names = [path.relative_to(out).as_posix() for root in ("demo", "shop") for path in (out / root).rglob("*")]
+    names = [path.relative_to(out).as_posix() for root in ("demo", "shop", "crm") for path in (out / root).rglob("*")]
     for name in names:
         if (day := day_of(name)) and (out / name).is_file():
             time = datetime.datetime.combine(day, noon).timestamp()

@@ -100,17 +100,31 @@ pub fn graph(context: &Context, format: GraphFormat) -> Result<Exit, Trouble> {
     })
 }
 
+/// When a dataset is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum At {
+    Now,
+    Version(i64),
+    /// As it stood after an update.
+    Update(i64),
+}
+
 /// Rows of a dataset.
 pub fn show(
     context: &Context,
     dataset: &str,
     limit: usize,
     filter: Option<String>,
-    at_version: Option<i64>,
+    at: At,
     format: RowFormat,
 ) -> Result<Exit, Trouble> {
     let engine = workspace::open(context)?;
     let runtime = workspace::runtime(&engine)?;
+    let at_version = match at {
+        At::Now => None,
+        At::Version(version) => Some(version),
+        At::Update(update) => Some(runtime.block_on(engine.version_after_update(dataset, update))?),
+    };
     let options = engine::ShowOptions { limit: (limit > 0).then_some(limit), filter, at_version };
     let Some(export) = export_format(context, format) else {
         let rows = runtime.block_on(engine.show(dataset, options))?;
@@ -185,7 +199,7 @@ fn export_format(context: &Context, format: RowFormat) -> Option<engine::Format>
     }
 }
 
-fn print_rows(context: &Context, rows: &pipeline::report::Rows) -> Result<Exit, Trouble> {
+pub fn print_rows(context: &Context, rows: &pipeline::report::Rows) -> Result<Exit, Trouble> {
     let terminal = &context.terminal;
     let exit = context
         .answer(Exit::Ok, &print::rows::value(rows), || print::rows::rows(rows, terminal.out, terminal.out_width))?;

@@ -3,7 +3,7 @@
 //! - `args.rs`: the grammar and its help; `exit.rs`: exit codes and what they stand for
 //! - `workspace.rs`: which folder is meant; `terminal.rs`: colours, width, questions; `log.rs`: the log file
 //! - `run.rs`, `validate.rs`, `state.rs` (reset, rename-flow, drop, doctor), `inspect.rs` (what only reads),
-//!   `init.rs`: the commands
+//!   `scd.rs` (tables of AUTO CDC), `init.rs`: the commands
 //! - `print/`: answers as text and JSON
 //!
 //! Results go to stdout, progress and problems to stderr. With `--json` stdout holds JSON only.
@@ -15,6 +15,7 @@ mod inspect;
 mod log;
 mod print;
 mod run;
+mod scd;
 mod state;
 mod terminal;
 mod validate;
@@ -130,11 +131,18 @@ fn carry_out(context: &Context, command: Command) -> Result<Exit, Trouble> {
         Command::Updates { limit } => inspect::updates(context, limit),
         Command::Events { follow, limit, level } => inspect::events(context, follow, limit, level.level()),
         Command::Graph { format, .. } => inspect::graph(context, format),
-        Command::Show { dataset, limit, filter, at_version, format } => {
-            inspect::show(context, &dataset, limit, filter, at_version, format)
+        Command::Show { dataset, limit, filter, at_version, at_update, format } => {
+            let at = match (at_version, at_update) {
+                (Some(version), _) => inspect::At::Version(version),
+                (None, Some(update)) => inspect::At::Update(update),
+                (None, None) => inspect::At::Now,
+            };
+            inspect::show(context, &dataset, limit, filter, at, format)
         }
         Command::Sql { query, limit, format } => inspect::sql(context, &query, limit, format),
         Command::Describe { dataset } => inspect::describe(context, &dataset),
+        Command::Scd(command) => scd::run(context, command),
+        Command::Cutover(command) => scd::cutover(context, command),
         Command::Functions { pattern } => inspect::functions(context, pattern.as_deref()),
         Command::Completions { shell } => {
             let mut script = Vec::new();

@@ -10,7 +10,7 @@
 //! Example: `FLOWBENCH_FAIL_POINT='written@live:2=kill'`.
 
 /// The points in the order in which an update passes them. A name that isn't here is an error.
-pub const POINTS: [(&str, &str); 11] = [
+pub const POINTS: [(&str, &str); 12] = [
     ("plan", "new input was chosen, nothing is written down"),
     ("planned", "the plan is in state.db, the query hasn't run"),
     ("written", "the data files are written, the Delta commit isn't made"),
@@ -22,6 +22,7 @@ pub const POINTS: [(&str, &str); 11] = [
     ("promote", "the shadow generation is complete, the promoting commit isn't made"),
     ("promoted", "the promoting commit is made, state.db doesn't know"),
     ("maintenance", "the flows are done, compaction and vacuum haven't begun"),
+    ("moves-committed", "AUTO CDC: the side table knows where a compaction put rows, its commit isn't made"),
 ];
 
 /// Passes the point `name`; `flow` is who passes it, if anyone does.

@@ -13,6 +13,8 @@ use pipeline::event::{Details, Level};
 use pipeline::graph::{Dataset, DatasetId, FlowId};
 use pipeline::resume::{ResumeFullRefresh, resume_full_refresh};
 
+use crate::auto_cdc::side;
+use crate::auto_cdc::target::side_folder;
 use crate::clock::now_us;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -121,7 +123,18 @@ async fn promoted(engine: &Engine, dataset: &str, folder: &Path) -> Result<Optio
 fn in_force(engine: &Engine, state: &State, dataset: &str, shadow: &Path) -> Result<()> {
     engine.tables().forget(shadow);
     remove(&shadow.join("_delta_log"))?;
-    state.promote(dataset)
+    state.promote(dataset)?;
+    remove_other_side_tables(shadow)
+}
+
+/// Removes the side tables of the generations that are no longer in force.
+fn remove_other_side_tables(shadow: &Path) -> Result<()> {
+    let (Some(folder), Some(kept)) = (shadow.parent(), shadow.file_name()) else { return Ok(()) };
+    let Ok(entries) = std::fs::read_dir(folder.join(side::FOLDER)) else { return Ok(()) };
+    for entry in entries.flatten().filter(|entry| entry.file_name() != kept) {
+        remove(&entry.path())?;
+    }
+    Ok(())
 }
 
 /// Gives up the generations whose flows did not all succeed; the old rows stay.
@@ -179,6 +192,7 @@ async fn finish(
             engine.tables().forget(&shadow);
             // First the folder: while the record is there, a crash in between leaves the rest to the next run.
             remove(&shadow)?;
+            remove(&side_folder(&folder, refresh.generation))?;
             state.abandon_full_refresh(&dataset.dataset)?;
         }
     }

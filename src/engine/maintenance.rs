@@ -43,7 +43,18 @@ async fn run(update: &Update) -> Result<()> {
         if target.shadow_generation.is_some() {
             continue;
         }
-        upkeep(update, &dataset.label, &target.table).await?;
+        let is_change = dataset.flows.iter().any(|flow| graph.flow(*flow).kind.is_change());
+        let compacted = match (is_change, update.change_targets.opened(id).await) {
+            (false, _) => compact(&target.table, &CompactionLimits::default()).await?,
+            (true, Some(target)) => {
+                let mut target = target.lock().await;
+                target.finish_merging().await?;
+                target.compact(&CompactionLimits::default()).await?
+            }
+            // Nothing was written.
+            (true, None) => Compacted::default(),
+        };
+        tell(update, &dataset.label, compacted);
     }
     if is_vacuum_due(update.engine.storage()) {
         for id in graph.dataset_ids().filter(|id| update.target(*id).is_some()) {
@@ -65,22 +76,20 @@ async fn run(update: &Update) -> Result<()> {
     Ok(())
 }
 
-async fn upkeep(update: &Update, label: &str, table: &SharedTable) -> Result<()> {
-    let compacted = compact(table, &CompactionLimits::default()).await?;
-    if compacted != Compacted::default() {
-        let Compacted { files_before, files_after } = compacted;
-        update.recorder.report(
-            Level::Info,
-            About::dataset(label),
-            format!("`{label}`: {files_before} files joined to {files_after}"),
-            Details::Maintenance {
-                operation: "COMPACT".to_string(),
-                files_added: files_after as u64,
-                files_removed: files_before as u64,
-            },
-        );
+fn tell(update: &Update, label: &str, Compacted { files_before, files_after }: Compacted) {
+    if files_before == 0 {
+        return;
     }
-    Ok(())
+    update.recorder.report(
+        Level::Info,
+        About::dataset(label),
+        format!("`{label}`: {files_before} files joined to {files_after}"),
+        Details::Maintenance {
+            operation: "COMPACT".to_string(),
+            files_added: files_after as u64,
+            files_removed: files_before as u64,
+        },
+    );
 }
 
 /// Removes what killed processes have spilled; a query that runs for a day is taken for one.

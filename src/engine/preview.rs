@@ -114,7 +114,15 @@ impl Engine {
             }
             None => self.inactive_or_external(name, options.at_version).await?,
         };
-        let sql = match &options.filter {
+        self.filtered(provider, options.filter.as_deref()).await
+    }
+
+    /// The rows of a table that fulfil a SQL condition.
+    ///
+    /// # Errors
+    /// `filter`.
+    pub(crate) async fn filtered(&self, provider: Arc<dyn TableProvider>, filter: Option<&str>) -> Result<LogicalPlan> {
+        let sql = match filter {
             Some(filter) => format!("SELECT * FROM shown WHERE {filter}"),
             None => "SELECT * FROM shown".to_string(),
         };
@@ -256,7 +264,7 @@ impl Engine {
         plan.map_err(|diagnostics| Error::Invalid { diagnostics })
     }
 
-    async fn rows(&self, plan: LogicalPlan, limit: Option<usize>) -> Result<Rows> {
+    pub(crate) async fn rows(&self, plan: LogicalPlan, limit: Option<usize>) -> Result<Rows> {
         let schema = plan.schema().as_arrow().clone();
         let columns = result_columns(&schema);
         // One more than asked for tells whether there is more.

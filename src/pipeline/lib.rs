@@ -33,4 +33,5 @@ pub mod plan;
 pub mod schedule;
 pub mod timeline;
 pub mod report;
+pub mod scd;
 pub mod answer;

@@ -4,7 +4,7 @@
 //! - `diagnostics.rs`: what is wrong with the files; `github.rs`: the same as annotations of a workflow
 //! - `json.rs`: the machine-readable output
 //! - `progress.rs`: a running update, `event.rs`: events as lines, `summary.rs`: how the update ended
-//! - `status.rs`, `plan.rs`, `graph.rs`, `describe.rs`, `rows.rs`: one answer each
+//! - `status.rs`, `plan.rs`, `graph.rs`, `describe.rs`, `rows.rs`, `scd.rs`: one answer each
 //! - `grid.rs`, `number.rs`, `style.rs`: aligned columns, numbers, colours
 
 use std::io::Write;
@@ -23,6 +23,7 @@ pub mod plan;
 pub mod graph;
 pub mod describe;
 pub mod rows;
+pub mod scd;
 
 /// Writes to stderr. If nobody reads it any more, nobody has to be told: what runs goes on.
 pub fn say(text: impl std::fmt::Display) {

@@ -20,7 +20,7 @@ use super::spec::TargetSpec;
 use super::stored::Stored;
 use super::target::ChangeTarget;
 use crate::error::{Error, Result};
-use crate::table::{Commit, DataFile, DataWriter, PreparedCommit, RowSet, WriterOptions};
+use crate::table::{Commit, DataFile, DataWriter, PreparedCommit, RowSet, SyncAt, WriterOptions};
 
 /// So many ties are shown of those that are counted.
 const TIES_SHOWN: usize = 5;
@@ -93,10 +93,11 @@ pub(crate) struct Tie {
 }
 
 /// Where an event came from.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Place {
     pub kind: Kind,
-    pub origin: Origin,
+    /// The flow and batch that brought it; None: this one.
+    pub earlier: Option<(String, u64)>,
     pub position: [u64; 3],
 }
 
@@ -260,11 +261,7 @@ impl<'t> Application<'t> {
             let members = group.iter().map(|event| events.member(*event, class, order, origin)).collect();
             folder.fold(key, stored.members(key, &self.flows), members, &mut folded, &mut |loser, winner| {
                 if ties.len() < TIES_SHOWN {
-                    let place = |member: &Member| Place {
-                        kind: member.kind,
-                        origin: member.origin,
-                        position: member.rank.position,
-                    };
+                    let place = |member: &Member| (member.kind, member.origin, member.rank.position);
                     ties.push((key, winner.sequence.to_vec(), place(winner), place(loser)));
                 }
             });
@@ -275,8 +272,8 @@ impl<'t> Application<'t> {
                 let tie = Tie {
                     key: self.key_words(keys[key])?,
                     sequence: words(&self.sequence_codec.decode([sequence.as_slice()])?)?,
-                    winner,
-                    loser,
+                    winner: self.place(winner, origin),
+                    loser: self.place(loser, origin),
                 };
                 self.applied.ties.push(tie);
             }
@@ -456,7 +453,7 @@ impl<'t> Application<'t> {
         if folded.added.is_empty() {
             return Ok(Vec::new());
         }
-        let options = WriterOptions { locate_rows: true, ..WriterOptions::default() };
+        let options = WriterOptions { locate_rows: true, sync: SyncAt::Prepare, ..WriterOptions::default() };
         let target = &self.target.target;
         let mut writer = DataWriter::new(&target.folder, None, self.schema.clone(), &target.partition_by, options)?;
         for rows in folded.added.chunks(ROWS_AT_ONCE) {
@@ -507,6 +504,14 @@ impl<'t> Application<'t> {
         let mut next = 0..ends.len() as u32;
         let places: UInt32Array = rows.iter().map(|row| row.end.and_then(|_| next.next())).collect();
         take(&ends, &places, None).map_err(internal)
+    }
+
+    fn place(&self, (kind, of, position): (Kind, Origin, [u64; 3]), this: Origin) -> Place {
+        let name = || match of.flow == self.flow {
+            true => self.batch.flow.name.clone(),
+            false => self.view.manifest().flows[of.flow as usize].name.clone(),
+        };
+        Place { kind, earlier: (of != this).then(|| (name(), of.batch)), position }
     }
 
     /// A version's bytes.

@@ -6,7 +6,6 @@
 //! Reading and applying overlap. A portion is as much as may be in memory; the portions of a batch become visible
 //! together.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
@@ -26,12 +25,12 @@ use super::events::{Events, Refused};
 use super::position::carry;
 use super::side::{self, Retention};
 use super::spec::{TargetSpec, drifted};
-use super::target::{ChangeTarget, SharedTarget};
+use super::target::ChangeTarget;
 use crate::error::{Error, Result};
 use crate::fail_point;
 use crate::flow::FlowRun;
 use crate::flow::batch::{mark, misfit, partitions, plan};
-use crate::flow::inputs::{BatchInputs, OpenSource, batch_inputs};
+use crate::flow::inputs::{OpenSource, batch_inputs};
 use crate::flow::live::scanned;
 use crate::micro_batch::query_error;
 use crate::state::PlannedInput;
@@ -78,18 +77,17 @@ pub(crate) async fn run(
         let flow = run.during();
         let place = places(sources, inputs);
         let task = tokio::task::spawn_blocking(move || {
-            let outcome = apply(&mut *target, &what, &mut rows, &stop, &|refused, keys| match drops {
+            let outcome = apply(&mut target, &what, &mut rows, &stop, &|refused, keys| match drops {
                 true => refused.without_keys().error(&flow, batch, keys, &place),
                 false => refused.error(&flow, batch, keys, &place),
             });
             (outcome, target)
         });
-        let (outcome, target) = task.await.map_err(|error| Error::Internal(format!("{}: {error}", run.during())))?;
+        let (outcome, mut target) =
+            task.await.map_err(|error| Error::Internal(format!("{}: {error}", run.during())))?;
         let (applied, refused, prepared) = outcome?;
         fail_point::hit("side-committed", Some(&run.flow.name))?;
-        if let Some(prepared) = prepared {
-            target.commit(prepared).await?;
-        }
+        target.commit(prepared).await?;
         (applied, refused)
     };
     fail_point::hit("committed", Some(&run.flow.name))?;
@@ -244,9 +242,9 @@ fn tell(
     let place = places(sources, inputs);
     let place = |of: &Place| {
         let kind = if of.kind == Kind::Delete { "delete" } else { "upsert" };
-        match of.origin.batch == batch as u64 {
-            true => format!("the {kind} at {}", place(of.position)),
-            false => format!("the {kind} of batch {}", of.origin.batch),
+        match &of.earlier {
+            None => format!("the {kind} at {}", place(of.position)),
+            Some((flow, batch)) => format!("the {kind} of `{flow}`, batch {batch}"),
         }
     };
     if applied.counts.ties > 0 {

@@ -6,7 +6,6 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast};
 use pipeline::auto_cdc::{ChangeFlow, END_AT, START_AT, ScdType, is_internal};
 use pipeline::data_type::{DataType, Field};
 
-use super::position::POSITION;
 use super::spec::TargetSpec;
 use crate::columns::{Columns, Misfit, grow, output_fields};
 use crate::data_type::{from_arrow, position, to_arrow};

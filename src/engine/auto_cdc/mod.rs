@@ -14,6 +14,7 @@
 //! - `target`: a target and its side table, opened for an update
 //! - `stored`, `apply`: events into both
 //! - `batch`: a micro-batch of a feed; `snapshot`: whole states of a source
+//! - `upkeep`: runs merged, the target's files rewritten
 //!
 //! What events mean is `pipeline::timeline`.
 
@@ -24,9 +25,10 @@ pub mod encode;
 mod events;
 pub(crate) mod position;
 mod refused;
-mod rows;
+pub(crate) mod rows;
 pub mod side;
 pub(crate) mod snapshot;
 pub(crate) mod spec;
-mod stored;
+pub(crate) mod stored;
 pub(crate) mod target;
+mod upkeep;

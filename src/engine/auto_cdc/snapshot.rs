@@ -15,7 +15,7 @@ use arrow::array::{Array, ArrayRef, RecordBatch, StringArray, TimestampMicroseco
 use arrow::compute::cast;
 use pipeline::auto_cdc::{ChangeFlow, ChangeOptions, ScdType, SnapshotFiles, SnapshotInput, SnapshotVersions};
 use pipeline::data_type::DataType;
-use pipeline::event::{ChangeMetrics, FlowMetrics, Level};
+use pipeline::event::{ChangeMetrics, FlowMetrics};
 use pipeline::timeline::Class;
 use tokio::sync::mpsc;
 
@@ -283,12 +283,11 @@ pub(crate) async fn apply(
             let outcome = apply_rows(&mut target, &what, &version, &mut rows, &during, &place);
             (outcome, target)
         });
-        let (outcome, target) = task.await.map_err(|error| Error::Internal(format!("{}: {error}", run.during())))?;
+        let (outcome, mut target) =
+            task.await.map_err(|error| Error::Internal(format!("{}: {error}", run.during())))?;
         let (applied, absent, prepared) = outcome?;
         fail_point::hit("side-committed", Some(&run.flow.name))?;
-        if let Some(prepared) = prepared {
-            target.commit(prepared).await?;
-        }
+        target.commit(prepared).await?;
         (applied, absent)
     };
     fail_point::hit("committed", Some(&run.flow.name))?;

@@ -82,6 +82,11 @@ impl Stored {
         self.bytes.len()
     }
 
+    /// True if no key has a member.
+    pub fn is_empty(&self) -> bool {
+        self.members.is_empty()
+    }
+
     /// The keys in order.
     pub fn keys(&self) -> Vec<&[u8]> {
         self.keys.iter().map(|key| &self.bytes[key.key.clone()]).collect()

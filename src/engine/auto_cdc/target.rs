@@ -11,9 +11,10 @@ use super::columns::FlowColumns;
 use super::encode::Layout;
 use super::side::{FOLDER, NewSideTable, Retention, SideTable};
 use super::spec::TargetSpec;
+use super::upkeep::Merging;
 use crate::error::{Error, Result};
 use crate::flow::FlowRun;
-use crate::table::{PreparedCommit, RowDeletes, RowSet, SharedTable};
+use crate::table::{CompactionLimits, PreparedCommit, RowDeletes, RowSet};
 use crate::update::Target;
 
 /// A target that flows take turns to write.
@@ -31,7 +32,8 @@ pub(crate) struct ChangeTarget {
     pub label: String,
     pub target: Target,
     /// None: no batch was applied yet.
-    side: Option<SideTable>,
+    side: Option<Arc<SideTable>>,
+    merging: Merging,
     side_folder: PathBuf,
     /// Where the table's folder is, seen from the dataset's: empty, or `gen-2/` while a full refresh builds it.
     prefix: String,
@@ -56,6 +58,11 @@ impl ChangeTargets {
         open.insert(run.flow.target, target.clone());
         Ok(target)
     }
+
+    /// A target that a flow of this update has opened.
+    pub async fn opened(&self, dataset: DatasetId) -> Option<SharedTarget> {
+        self.open.lock().await.get(&dataset).cloned()
+    }
 }
 
 impl ChangeTarget {
@@ -73,12 +80,19 @@ impl ChangeTarget {
         };
         let side_folder = side_folder(&folder, generation);
         let side = match SideTable::open(&side_folder) {
-            Ok(side) => Some(side),
+            Ok(side) => Some(Arc::new(side)),
             Err(error) if error.code() == "side-table-missing" => None,
             Err(error) => return Err(error),
         };
         let prefix = target.shadow_generation.map(|generation| format!("gen-{generation}/")).unwrap_or_default();
-        let mut opened = ChangeTarget { label: run.dataset.label.clone(), target, side, side_folder, prefix };
+        let mut opened = ChangeTarget {
+            label: run.dataset.label.clone(),
+            target,
+            side,
+            merging: Merging::default(),
+            side_folder,
+            prefix,
+        };
         match &opened.side {
             Some(_) => opened.finish_pending().await?,
             None => opened.refuse_rows_without_side().await?,
@@ -128,9 +142,20 @@ impl ChangeTarget {
         view.manifest().txns.get(app_id).and_then(|batch| i64::try_from(*batch).ok())
     }
 
-    /// Makes the target's commit that the side table has pending.
-    pub async fn commit(&self, prepared: PreparedCommit) -> Result<()> {
-        self.target.table.lock().await.commit_prepared(&prepared).await.map(drop)
+    /// Makes the target's commit that the side table has pending, and begins the upkeep that a batch may make due.
+    pub async fn commit(&mut self, prepared: Option<PreparedCommit>) -> Result<()> {
+        if let Some(prepared) = prepared {
+            self.target.table.lock().await.commit_prepared(&prepared).await?;
+        }
+        if let Some(side) = &self.side {
+            self.merging.start(side).await?;
+        }
+        self.compact(&CompactionLimits::default()).await.map(drop)
+    }
+
+    /// Ends what goes on beside the batches.
+    pub async fn finish_merging(&mut self) -> Result<()> {
+        self.merging.finish().await
     }
 
     /// Makes the side table, if there is none, for what the first flow says of the target.
@@ -141,14 +166,14 @@ impl ChangeTarget {
                 spec: serde_json::to_value(&columns.spec).expect("a spec is plain data"),
                 layout: Layout::default(),
             };
-            self.side = Some(SideTable::create(&self.side_folder, new)?);
+            self.side = Some(Arc::new(SideTable::create(&self.side_folder, new)?));
         }
         Ok(())
     }
 
     /// The side table. Error: no batch has made one.
     pub fn side(&self) -> Result<&SideTable> {
-        self.side.as_ref().ok_or_else(|| Error::Internal(format!("table `{}` has no side table yet", self.label)))
+        self.side.as_deref().ok_or_else(|| Error::Internal(format!("table `{}` has no side table yet", self.label)))
     }
 
     /// True if no batch was applied yet, or none that left anything.

@@ -400,7 +400,7 @@ pub(crate) async fn batch_inputs(
 }
 
 /// A batch's files as they arrived; the ledger hands them out by path.
-fn in_order(files: &[SourceFile]) -> Vec<&SourceFile> {
+pub(crate) fn in_order(files: &[SourceFile]) -> Vec<&SourceFile> {
     let mut files: Vec<&SourceFile> = files.iter().collect();
     files.sort_by(|a, b| (a.modified_us, &a.path).cmp(&(b.modified_us, &b.path)));
     files

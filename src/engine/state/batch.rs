@@ -7,7 +7,7 @@ use pipeline::resume::KnownBatches;
 use rusqlite::{Connection, Row, params};
 
 use super::flow::{Completion, missing, set_completion};
-use super::source::{SourceFile, files_of_batch, insert_files};
+use super::source::{Source, SourceFile, files_of_batch, insert_files};
 use super::{State, execute, row, rows, stored_as_text};
 use crate::error::{Error, Result};
 
@@ -152,6 +152,20 @@ impl State {
                 input.files = files_of_batch(c, input.source_id, batch_id)?;
             }
             Ok(inputs)
+        })
+    }
+
+    /// What a batch read of each source of its checkpoint, files by path; for batches whose input is forgotten too.
+    pub fn batch_sources(
+        &self,
+        flow_id: &str,
+        generation: i64,
+        batch_id: i64,
+    ) -> Result<Vec<(Source, Vec<SourceFile>)>> {
+        let sources = self.sources(flow_id, generation)?;
+        self.read("read a micro-batch", |c| {
+            let files = |source: &Source| files_of_batch(c, source.source_id, batch_id);
+            sources.into_iter().map(|source| files(&source).map(|files| (source, files))).collect()
         })
     }
 

@@ -203,7 +203,7 @@ impl Table {
     /// Writes the actions as the next version and moves on to it; false if another program was faster.
     pub(super) fn write(&mut self, actions: Vec<Action>) -> Result<bool> {
         let text = print_actions(&actions).map_err(|error| Error::Internal(format!("commit as JSON: {error}")))?;
-        if !log::write_commit(&self.dir, self.state.version + 1, &text, self.sync)? {
+        if !log::write_commit(&self.dir, self.state.version + 1, &text)? {
             return Ok(false);
         }
         self.advance(actions)?;
@@ -386,7 +386,7 @@ pub(super) fn create(
     ];
     all.extend(actions);
     let text = print_actions(&all).map_err(|error| Error::Internal(format!("commit as JSON: {error}")))?;
-    if !log::write_commit(&dir, 0, &text, true)? {
+    if !log::write_commit(&dir, 0, &text)? {
         return Err(Error::External {
             code: "table-exists",
             what: format!("there is a table at `{}` already", dir.display()),

@@ -409,8 +409,9 @@ async fn live_through(steps: Vec<Step>, partition_by: &[&str], dir: &Path) {
                 deletes.entry(path).or_default().insert(row);
             }
         }
-        let mut writer =
-            table.writer(WriterOptions { locate_rows: true, sync: false, ..WriterOptions::default() }).expect("writer");
+        let mut writer = table
+            .writer(WriterOptions { locate_rows: true, sync: SyncAt::Never, ..WriterOptions::default() })
+            .expect("writer");
         let names: arrow::array::StringArray =
             (next_id..next_id + i64::from(count)).map(|id| Some(format!("{}", id % 3))).collect();
         let new = rows(next_id..next_id + i64::from(count));
@@ -501,7 +502,10 @@ async fn deleting_rows_costs_what_is_deleted() {
             deletes.entry(paths[(pick % files) as usize].clone()).or_default().insert(pick / files);
         }
         let started = std::time::Instant::now();
-        let adds = write(&table, &rows(0..per_batch as i64));
+        let options = WriterOptions { sync: SyncAt::Prepare, ..WriterOptions::default() };
+        let mut writer = table.writer(options).expect("writer");
+        writer.write(&rows(0..per_batch as i64)).expect("written");
+        let adds = writer.finish().expect("finished");
         took[0].push(started.elapsed());
         let txns = vec![("cdc".to_owned(), batch)];
         let started = std::time::Instant::now();

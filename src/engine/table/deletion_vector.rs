@@ -19,7 +19,6 @@ use roaring::RoaringTreemap;
 use serde::{Deserialize, Serialize};
 
 use super::action::decode_path;
-use super::log;
 use crate::error::{Error, Result};
 
 /// Rows of one data file by their position in it, from 0, deleted ones counted.
@@ -185,8 +184,8 @@ fn file_name(uuid: uuid::Uuid) -> String {
     format!("deletion_vector_{uuid}.bin")
 }
 
-/// Writes vectors into one new file in the table's folder, on disk when this returns. The vectors come back in the
-/// same order, with the name of the file.
+/// Writes vectors into one new file in the table's folder, which the caller makes durable. They come back in the same
+/// order, with the name of the file.
 pub fn write(table_dir: &Path, vectors: &[&RowSet]) -> Result<(String, Vec<DeletionVector>)> {
     let uuid = uuid::Uuid::new_v4();
     let mut bytes = vec![FILE_VERSION];
@@ -211,13 +210,8 @@ pub fn write(table_dir: &Path, vectors: &[&RowSet]) -> Result<(String, Vec<Delet
     }
     let name = file_name(uuid);
     let path = table_dir.join(&name);
-    let write = || -> std::io::Result<()> {
-        let mut file = File::create_new(&path)?;
-        file.write_all(&bytes)?;
-        file.sync_all()
-    };
+    let write = || File::create_new(&path)?.write_all(&bytes);
     write().map_err(|error| Error::io("write", &path, error))?;
-    log::sync_folder(table_dir)?;
     Ok((name, written))
 }
 

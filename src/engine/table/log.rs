@@ -3,7 +3,7 @@
 //!
 //! Not here: what the actions mean (`state.rs`), and writing checkpoints (`maintenance.rs`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -13,6 +13,9 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use super::action::{Action, parse_actions};
 use crate::error::{Error, Result};
+
+/// How many files are made durable at the same time.
+const SYNCED_AT_ONCE: usize = 8;
 
 /// The folder inside a table's folder.
 pub const LOG_FOLDER: &str = "_delta_log";
@@ -140,16 +143,14 @@ fn read_checkpoint_file(path: &Path) -> Result<Vec<Action>> {
 /// Writes a commit if nobody has written that version yet, and returns whether it did.
 ///
 /// The commit appears whole or not at all: it is written beside the log's entries and then linked to its
-/// name, which fails if the name is taken.
-pub fn write_commit(table_dir: &Path, version: i64, text: &[u8], sync: bool) -> Result<bool> {
+/// name, which fails if the name is taken. When it returns, a power failure doesn't undo it.
+pub fn write_commit(table_dir: &Path, version: i64, text: &[u8]) -> Result<bool> {
     let path = commit_path(table_dir, version);
     let draft = path.with_file_name(format!("_commit_{}.json.tmp", uuid::Uuid::new_v4()));
     let result = (|| {
         let mut file = File::create_new(&draft)?;
         file.write_all(text)?;
-        if sync {
-            file.sync_all()?;
-        }
+        file.sync_all()?;
         match fs::hard_link(&draft, &path) {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
@@ -159,10 +160,33 @@ pub fn write_commit(table_dir: &Path, version: i64, text: &[u8], sync: bool) -> 
     // The draft has served; if it can't be removed, a vacuum's sweep of the log will.
     let _ = fs::remove_file(&draft);
     let written = result.map_err(|error| Error::io("write", &path, error))?;
-    if written && sync {
+    if written {
         sync_folder(&table_dir.join(LOG_FOLDER))?;
     }
     Ok(written)
+}
+
+/// Makes files of a table and their names durable. The files at the same time, which a disk takes for about one.
+pub fn sync_files(table_dir: &Path, files: &[PathBuf]) -> Result<()> {
+    let sync = |path: &PathBuf| {
+        File::open(path).and_then(|file| file.sync_all()).map_err(|error| Error::io("sync", path, error))
+    };
+    for some in files.chunks(SYNCED_AT_ONCE) {
+        std::thread::scope(|scope| {
+            let (first, others) = some.split_first().expect("a chunk has a file");
+            let others: Vec<_> = others.iter().map(|path| scope.spawn(move || sync(path))).collect();
+            let synced = sync(first);
+            let failed = |_| Err(Error::Internal("a thread that syncs a file panicked".into()));
+            others.into_iter().map(|other| other.join().unwrap_or_else(failed)).fold(synced, Result::and)
+        })?;
+    }
+    sync_folders(table_dir, files.iter().map(PathBuf::as_path))
+}
+
+/// Makes the names of files durable, in all folders up to the table's.
+pub fn sync_folders<'a>(table_dir: &Path, files: impl Iterator<Item = &'a Path>) -> Result<()> {
+    let above = |file: &'a Path| file.ancestors().skip(1).take_while(|folder| folder.starts_with(table_dir));
+    files.flat_map(above).collect::<HashSet<_>>().into_iter().try_for_each(sync_folder)
 }
 
 /// Makes the names in a folder durable.

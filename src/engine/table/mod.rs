@@ -62,7 +62,7 @@ pub use maintenance::Vacuumed;
 pub use prepare::PreparedCommit;
 pub use queue::{SharedTable, Tables};
 pub use schema::{canonical, check_growth};
-pub use writer::{DataFile, DataWriter, Located, RowRun, WriterOptions};
+pub use writer::{DataFile, DataWriter, Located, RowRun, SyncAt, WriterOptions};
 
 use action::{Action, Add, Format, Metadata};
 use deletion_vector::Vectors;
@@ -94,8 +94,6 @@ pub struct Table {
     vectors: Vectors,
     /// Which file the current version's commit is, to notice a table that was dropped and created anew.
     commit_file: Option<log::FileIdentity>,
-    /// Whether commits wait until they would survive a power failure.
-    sync: bool,
 }
 
 impl Table {
@@ -147,13 +145,7 @@ impl Table {
             .clone()
             .unwrap_or_else(|| dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default());
         let commit_file = log::identity(&dir, state.version);
-        Table { dir, name, state, vectors: Vectors::default(), commit_file, sync: false }
-    }
-
-    /// Chooses whether commits wait until they would survive a power failure, which costs 10 to 20 ms each (off by
-    /// default); a killed process loses nothing either way. `WriterOptions::sync` does the same for data files.
-    pub fn set_sync(&mut self, sync: bool) {
-        self.sync = sync;
+        Table { dir, name, state, vectors: Vectors::default(), commit_file }
     }
 
     /// Moves on to the newest version, which costs one look at the disk if there is nothing new.
@@ -288,6 +280,16 @@ impl Table {
         let vectors = vectors.collect::<BTreeSet<_>>().into_iter().filter(|file| !file.exists());
         missing.extend(vectors.map(|file| file.strip_prefix(&self.dir).unwrap_or(&file).display().to_string()));
         missing
+    }
+
+    /// How many of a version's data files are no longer on disk: a vacuum took them.
+    ///
+    /// # Errors
+    /// `table-version-missing` if the log no longer reaches back to it.
+    pub fn missing_files_at(&self, version: i64) -> Result<usize> {
+        let files = self.files_at(version)?;
+        let is_gone = |file: &&AddedFile| action::decode_path(&self.dir, &file.path).is_some_and(|file| !file.exists());
+        Ok(files.iter().filter(is_gone).count())
     }
 
     /// The rows of a file that are deleted, as of the version that `add` is from. Those of the current version are

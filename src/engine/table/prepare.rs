@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::action::Add;
 use super::deletion_vector::{self, DeletionVector, RowSet};
 use super::writer::{DataFile, InProgress};
-use super::{Commit, MetadataChange, RemoveSet, RowDeletes, Table, schema, stats};
+use super::{Commit, MetadataChange, RemoveSet, RowDeletes, Table, log, schema, stats};
 use crate::error::{Error, Result};
 
 /// A commit whose files are written. Nothing is in the table before `Table::commit_prepared`; until then the files are
@@ -48,6 +48,9 @@ pub struct PreparedCommit {
     pub(super) vectors: Vec<(usize, Arc<RowSet>)>,
 }
 
+/// By the index of a file to add: rows of it that don't enter the table.
+type DeletedOfAdds<'c> = Vec<(usize, &'c RowSet)>;
+
 /// A data file that loses rows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct VectorChange {
@@ -63,7 +66,7 @@ pub(super) struct VectorChange {
 
 impl Table {
     /// Writes what a commit needs besides its log entry, durably: the deletion vectors, all in one file. The data
-    /// files in `adds` are as durable as their writer's options say, and stay until the commit is made or discarded.
+    /// files in `adds` are made as durable as their writer's options say, and stay until the commit is made or discarded.
     ///
     /// Builds on the version that this handle stands at.
     ///
@@ -99,6 +102,9 @@ impl Table {
             in_progress.push(Arc::new(InProgress::new(self.dir.join(&file))));
             created.push(file);
         }
+        let to_sync = commit.adds.iter().filter(|file| file.is_to_sync).map(|file| &file.path);
+        let to_sync = to_sync.chain(&created[commit.adds.len()..]).map(|name| self.dir.join(name)).collect::<Vec<_>>();
+        log::sync_files(&self.dir, &to_sync)?;
         in_progress.iter().for_each(|file| file.set_keep(true));
         Ok(PreparedCommit {
             table_id: self.id().to_owned(),
@@ -139,7 +145,7 @@ impl Table {
 
     /// The files to add, and by their index the rows of them that the same commit deletes: a batch that was written in
     /// portions may take back what an earlier one wrote.
-    fn adds_without<'c>(&self, commit: &'c Commit) -> Result<(Vec<Add>, Vec<(usize, &'c RowSet)>)> {
+    fn adds_without<'c>(&self, commit: &'c Commit) -> Result<(Vec<Add>, DeletedOfAdds<'c>)> {
         let (mut adds, mut of_adds) = (Vec::new(), Vec::new());
         for file in &commit.adds {
             let add = file.to_add(!commit.rearranges);

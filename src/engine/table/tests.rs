@@ -584,7 +584,7 @@ async fn tables_with_column_mapping_are_read_by_delta_rs_and_not_written() {
         Action { meta_data: Some(metadata), ..Action::default() },
     ];
     let lines = action::print_actions(&actions).expect("JSON");
-    assert!(log::write_commit(dir.path(), 2, &lines, false).expect("written"));
+    assert!(log::write_commit(dir.path(), 2, &lines).expect("written"));
     table.refresh().expect("refreshed");
     let read = query(table.provider(None).await.expect("provider"), "SELECT \"the id\", name FROM t").await;
     assert_eq!(read.iter().map(RecordBatch::num_rows).sum::<usize>(), 3);

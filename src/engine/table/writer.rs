@@ -45,9 +45,18 @@ pub struct WriterOptions {
     pub dictionary: bool,
     /// Whether `finish_located` can say where each row is. Without partitions it always can.
     pub locate_rows: bool,
-    /// Whether `finish` waits until the files would survive a power failure. A killed process loses nothing
-    /// either way.
-    pub sync: bool,
+    /// When the files are made to survive a power failure. A killed process loses nothing either way.
+    pub sync: SyncAt,
+}
+
+/// When data files are made durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SyncAt {
+    /// Each when it is closed; `finish` waits for it.
+    Finish,
+    /// All together with the deletion vectors, in `Table::prepare`: the least waiting for a small batch.
+    Prepare,
+    Never,
 }
 
 impl Default for WriterOptions {
@@ -61,7 +70,7 @@ impl Default for WriterOptions {
             compression: Compression::SNAPPY,
             dictionary: false,
             locate_rows: false,
-            sync: true,
+            sync: SyncAt::Finish,
         }
     }
 }
@@ -79,6 +88,8 @@ pub struct DataFile {
     pub modified_ms: i64,
     /// Keeps a vacuum away until the file is committed or forgotten.
     in_progress: Arc<InProgress>,
+    /// `Table::prepare` has to make it durable.
+    pub(super) is_to_sync: bool,
 }
 
 impl DataFile {
@@ -352,7 +363,7 @@ impl DataWriter {
 
     fn close(&mut self, mut file: OpenFile) -> Result<()> {
         let footer = file.writer.finish().map_err(|error| self.failed(error))?;
-        if self.options.sync {
+        if self.options.sync == SyncAt::Finish {
             let path = self.table_dir.join(&file.path);
             file.writer.inner().sync_all().map_err(|error| Error::io("sync", path, error))?;
         }
@@ -365,6 +376,7 @@ impl DataWriter {
             path: file.path,
             partition_values: file.partition_values,
             in_progress: file.in_progress,
+            is_to_sync: self.options.sync == SyncAt::Prepare,
         };
         self.done.push((number, file));
         Ok(())
@@ -385,16 +397,8 @@ impl DataWriter {
     /// Closes all files and hands them over, and says where each row is; see `WriterOptions::locate_rows`.
     pub fn finish_located(mut self) -> Result<Located> {
         self.close_files()?;
-        if self.options.sync {
-            let folders: HashSet<&Path> = self
-                .done
-                .iter()
-                .filter_map(|(_, file)| file.in_progress.path.parent())
-                .flat_map(|folder| folder.ancestors().take_while(|folder| folder.starts_with(&self.table_dir)))
-                .collect();
-            for folder in folders {
-                log::sync_folder(folder)?;
-            }
+        if self.options.sync == SyncAt::Finish {
+            log::sync_folders(&self.table_dir, self.done.iter().map(|(_, file)| file.in_progress.path.as_path()))?;
         }
         let mut index_of = vec![0; self.created];
         self.done.iter().enumerate().for_each(|(index, (number, _))| index_of[*number] = index);

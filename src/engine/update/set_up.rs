@@ -34,12 +34,12 @@ impl Update {
         let graph = self.engine.graph();
         let settings = self.engine.settings();
         for (index, table) in graph.externals.iter().enumerate() {
-            let is_read = self.running().any(|id| {
-                graph
-                    .all_inputs(&graph.flow(id).reading)
-                    .iter()
-                    .any(|input| matches!(input.source, pipeline::graph::Source::External { id, .. } if id.0 == index))
-            });
+            let is_read =
+                self.running().any(|id| {
+                    graph.flow(id).readings().flat_map(|reading| graph.all_inputs(reading)).any(
+                        |input| matches!(input.source, pipeline::graph::Source::External { id, .. } if id.0 == index),
+                    )
+                });
             if is_read && external::files(table, settings).is_none() {
                 let open = external::open_delta(table, settings, self.engine.root())?;
                 let version = open.version();
@@ -54,7 +54,7 @@ impl Update {
         let graph = self.engine.graph();
         for id in self.running() {
             let flow = graph.flow(id);
-            for input in graph.all_inputs(&flow.reading) {
+            for input in flow.readings().flat_map(|reading| graph.all_inputs(reading)) {
                 let spec = match &input.source {
                     pipeline::graph::Source::Files(spec) => Some(spec.as_ref().clone()),
                     pipeline::graph::Source::External { id, .. } => {

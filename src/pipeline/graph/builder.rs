@@ -245,7 +245,11 @@ impl Builder<'_> {
                 .condition("PIPELINE_DUPLICATE_IDENTIFIERS.FLOW")
                 .reason("a checkpoint belongs to a flow's name, so every flow needs its own"),
             };
-            self.diagnostics.push(diagnostic.label(first.name_span, "the first").help("give one of them another name"));
+            let help = match first.is_default && flow.is_default {
+                true => "give one of them a name: CREATE FLOW name AS …",
+                false => "give one of them another name",
+            };
+            self.diagnostics.push(diagnostic.label(first.name_span, "the first").help(help));
             return None;
         }
         let id = FlowId(self.graph.flows.len());

@@ -343,14 +343,12 @@ pub(super) fn feed_source(cursor: &mut Cursor<'_>) -> Parse<MappedText> {
                 .help("put the query into a temporary view: CREATE TEMPORARY VIEW events AS SELECT …, then FROM STREAM(events)"),
         ));
     }
-    match cursor.is_symbol(0, "(") {
-        true => drop(cursor.parentheses()?),
-        false => {
-            cursor.name("the name of a table or view")?;
-            if cursor.is_symbol(0, "(") {
-                cursor.parentheses()?;
-            }
-        }
+    if !cursor.is_symbol(0, "(") {
+        cursor.name("the name of a table or view")?;
+    }
+    // `(name)`, or the arguments of a call.
+    if cursor.is_symbol(0, "(") {
+        cursor.parentheses()?;
     }
     if cursor.is_word(0, "WITH") && cursor.is_symbol(1, "(") {
         cursor.at += 1;

@@ -11,12 +11,14 @@
 //!
 //! - `mod.rs`: members, their order, and what shows
 //! - `fold.rs`: stored members and new events → changes
+//! - `tell.rs`: all members of a key → its rows, for whoever looks at them
 //! - `tests.rs`: the fold against an oracle that sorts all events and walks over them
 //!
 //! Not here: how members and rows are stored (the engine's side table), what a row's bytes mean (its codec).
 //! The rules are from Spark's AUTO CDC (run detection, half-open intervals, filling of nulls); ties are ours.
 
 mod fold;
+mod tell;
 #[cfg(test)]
 mod tests;
 
@@ -24,6 +26,7 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 
 pub use fold::{AddedRow, Counts, Folded, Folder};
+pub use tell::{Told, ToldRow};
 
 /// What an event does to its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

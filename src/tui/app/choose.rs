@@ -67,7 +67,7 @@ impl App {
         match self.chosen.as_ref()? {
             Node::Dataset(label) => self.known.find_dataset(label).map(|id| graph.dataset(id).definition.name.span),
             Node::Flow(name) => self.known.find_flow(name).map(|flow| graph.flow(flow).name_span),
-            Node::Source(name) => graph.flows.iter().map(|flow| &flow.reading).find_map(|reading| {
+            Node::Source(name) => graph.flows.iter().flat_map(|flow| flow.readings()).find_map(|reading| {
                 let inputs = reading.inputs.iter();
                 inputs
                     .filter(|input| super::known::source_name(graph, &input.source).as_ref() == Some(name))

@@ -65,7 +65,7 @@ fn flow_line(app: &App, name: &str, wide: usize, spark_cells: usize) -> Line<'st
         FlowKind::Cdc => "cdc",
         FlowKind::CdcOnce => "seed",
         FlowKind::Snapshot => "snap",
-        FlowKind::SnapshotOnce => "snap1",
+        FlowKind::SnapshotOnce => "once",
     };
     let metrics = run.map(|run| run.metrics).or(stored.map(|flow| flow.metrics)).unwrap_or_default();
     let rate = run.and_then(|run| run.rows_per_second(app.now_us)).map(per_second).unwrap_or_default();

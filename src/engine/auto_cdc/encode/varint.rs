@@ -3,8 +3,8 @@
 /// How many bytes [`put`] writes.
 #[inline]
 pub fn len(value: u64) -> usize {
-    // ceil(bits / 7), 1 for zero.
-    (((64 - (value | 1).leading_zeros()) as usize) + 6) / 7
+    // 1 for zero.
+    ((64 - (value | 1).leading_zeros()) as usize).div_ceil(7)
 }
 
 /// Appends `value`.

@@ -15,6 +15,9 @@ use twox_hash::XxHash3_64;
 /// A block is closed when its members reach this.
 pub(super) const BLOCK_BYTES: usize = 8 << 10;
 
+/// The largest block: one member, as lengths have 31 bits.
+pub(super) const BLOCK_MAX: usize = (1 << 31) - 1;
+
 const NOT_COMPRESSED: u32 = 1 << 31;
 const HEAD: usize = 4;
 const CHECKSUM: usize = 8;

@@ -34,13 +34,13 @@ impl Bloom {
 
     /// A filter from its bytes; None: they are none.
     pub fn from_bytes(bytes: Vec<u8>) -> Option<Bloom> {
-        (!bytes.is_empty() && bytes.len() % BLOCK == 0).then_some(Bloom { bytes })
+        (!bytes.is_empty() && bytes.len().is_multiple_of(BLOCK)).then_some(Bloom { bytes })
     }
 
     /// The bytes, made smaller if the filter holds far fewer keys than it was made for.
     pub fn into_bytes(mut self, keys: u64) -> Vec<u8> {
         let wanted = Bloom::new(keys).bytes.len();
-        while self.bytes.len() >= wanted * 2 && self.bytes.len() % (BLOCK * 2) == 0 {
+        while self.bytes.len() >= wanted * 2 && self.bytes.len().is_multiple_of(BLOCK * 2) {
             self.bytes = fold(&self.bytes);
         }
         self.bytes

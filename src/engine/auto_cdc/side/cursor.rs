@@ -82,11 +82,11 @@ impl<'r> Cursor<'r> {
                 return Ok(false);
             }
             self.load(number)?;
-            self.to_member_at(0)?;
+            self.set_member(0)?;
         }
         while let Some(head) = self.head {
             match head.key(&self.block).cmp(key) {
-                std::cmp::Ordering::Less => self.to_member_at(head.end as usize)?,
+                std::cmp::Ordering::Less => self.set_member(head.end as usize)?,
                 order => return Ok(order.is_eq()),
             }
         }
@@ -105,7 +105,7 @@ impl<'r> Cursor<'r> {
         if let Some(head) = self.head
             && (head.end as usize) < self.block.len()
         {
-            return self.to_member_at(head.end as usize);
+            return self.set_member(head.end as usize);
         }
         self.next_block()
     }
@@ -117,11 +117,11 @@ impl<'r> Cursor<'r> {
             return Ok(());
         }
         self.load(next)?;
-        self.to_member_at(0)
+        self.set_member(0)
     }
 
     #[inline]
-    fn to_member_at(&mut self, at: usize) -> Result<()> {
+    fn set_member(&mut self, at: usize) -> Result<()> {
         self.head = match at < self.block.len() {
             true => Some(Head::parse(&self.block, at).ok_or_else(|| self.malformed())?),
             false => None,

@@ -23,7 +23,7 @@ use roaring::RoaringBitmap;
 use serde::{Deserialize, Serialize};
 use twox_hash::XxHash3_64;
 
-use super::block::{BLOCK_BYTES, BlockCache, Compressor};
+use super::block::{BLOCK_BYTES, BLOCK_MAX, BlockCache, Compressor};
 use super::bloom::{self, Bloom};
 use super::manifest::RunEntry;
 use super::member::{self, Head, Location, MemberRef};
@@ -34,6 +34,9 @@ pub(super) const FOOTER: usize = 9 * 8;
 
 /// Bytes are handed to the file in pieces of about this size.
 const WRITE_BYTES: usize = 1 << 20;
+
+/// So many bytes of a run go to the cache when it is written.
+const CACHED_BYTES: u64 = 2 << 20;
 
 /// What a run says of itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -175,9 +178,15 @@ impl<'c> RunWriter<'c> {
         if self.block.is_empty() {
             return Ok(());
         }
+        if self.block.len() > BLOCK_MAX {
+            return Err(Error::Internal(format!("a member of {} bytes", self.block.len())));
+        }
         let number = self.starts.len() - 1;
         self.offset += self.compressor.put(number, &self.block, &mut self.pending) as u64;
-        if let Some(cache) = self.cache {
+        // A small run is likely to be asked for soon; a large one would drive out everything else.
+        if let Some(cache) = self.cache
+            && self.offset < CACHED_BYTES
+        {
             cache.insert(self.run, number, &Arc::new(self.block.as_slice().to_vec()));
         }
         self.block.clear();

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use super::manifest::{MANIFEST, Manifest, NEW_MANIFEST, Retention, RunEntry, moves_name, run_name, sync_folder};
 use super::member::MemberRef;
@@ -23,6 +23,8 @@ pub struct SideTable {
     view: RwLock<Arc<View>>,
     /// Held while a manifest is replaced.
     committing: Mutex<()>,
+    /// Held while runs are merged: two merges could take the same runs.
+    merging: Mutex<()>,
     next_id: AtomicU64,
     next_file: AtomicU32,
 }
@@ -86,6 +88,7 @@ impl SideTable {
             next_file: AtomicU32::new(view.manifest().next_file),
             view: RwLock::new(Arc::new(view)),
             committing: Mutex::new(()),
+            merging: Mutex::new(()),
         })
     }
 
@@ -149,22 +152,18 @@ impl SideTable {
     }
 
     /// Puts the next manifest in force: the one before, with what is staged, and as `edit` changes it. On disk when it
-    /// returns; after an error of `edit` nothing has changed, after another one the table has to be opened again.
+    /// returns. After an error of `edit` nothing has changed. After another error either manifest may be the one on disk,
+    /// while this table goes on from the old one.
+    ///
+    /// Runs whose locations were looked up before a commit of moves must not be committed after it: a batch and a
+    /// compaction of the target take turns.
     pub fn commit(
         &self,
         staged: impl IntoIterator<Item = Staged>,
         edit: impl FnOnce(&mut Manifest) -> Result<()>,
     ) -> Result<()> {
-        let committing = self.committing.lock().unwrap_or_else(PoisonError::into_inner);
-        self.commit_staged(&committing, staged.into_iter().collect(), edit)
-    }
-
-    fn commit_staged(
-        &self,
-        _committing: &MutexGuard<()>,
-        mut staged: Vec<Staged>,
-        edit: impl FnOnce(&mut Manifest) -> Result<()>,
-    ) -> Result<()> {
+        let _committing = self.committing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut staged: Vec<Staged> = staged.into_iter().collect();
         let before = self.view();
         let mut manifest = before.manifest().clone();
         // Readers had one commit's time to leave these.
@@ -202,6 +201,7 @@ impl SideTable {
     /// Merges runs as long as there are too many of about the same size; says whether it did. Commits of other threads
     /// may pass meanwhile.
     pub fn merge_if_due(&self) -> Result<bool> {
+        let _merging = self.merging.lock().unwrap_or_else(PoisonError::into_inner);
         let mut has_merged = false;
         loop {
             let view = self.view();
@@ -214,6 +214,7 @@ impl SideTable {
 
     /// Merges all runs into one, which ends the resolving of moved locations.
     pub fn merge_all(&self) -> Result<()> {
+        let _merging = self.merging.lock().unwrap_or_else(PoisonError::into_inner);
         let view = self.view();
         let runs = 0..view.manifest().runs.len();
         if runs.len() > 1 || view.manifest().has_moves() && !runs.is_empty() { self.merge(&view, runs) } else { Ok(()) }

@@ -133,6 +133,13 @@ impl View {
         paths.get(&file).map(String::as_str)
     }
 
+    /// The number of a file of the target that members lie in.
+    pub fn file_number(&self, path: &str) -> Option<u32> {
+        self.file_path(0);
+        let paths = self.paths.get()?;
+        paths.iter().find(|(_, known)| *known == path).map(|(number, _)| *number)
+    }
+
     /// For each key, ascending and each once, its number in `wanted` and its members, newest first, down to the newest
     /// one before `first_sequence`; with [`Retention::Newest`] the newest alone. A key that isn't there has none.
     pub fn lookup(&self, wanted: &[Wanted], mut visit: impl FnMut(usize, &[MemberRef]) -> Result<()>) -> Result<()> {

@@ -1,0 +1,189 @@
+//! The sequences that flows would apply which haven't run: their queries over all that their sources have now. No
+//! checkpoint is made and nothing written.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use datafusion::catalog::TableProvider;
+use datafusion::datasource::ViewTable;
+use datafusion::functions_aggregate::expr_fn::{max, min};
+use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder, lit};
+use datafusion::scalar::ScalarValue;
+use pipeline::auto_cdc::{SEQUENCE_COLUMN, TRUNCATE_COLUMN};
+use pipeline::data_type::DataType;
+use pipeline::graph::{Flow, InputId, ResolvedInput, Source};
+use pipeline::read_files::{ReadFiles, TableStream};
+
+use super::as_of::{column, failed};
+use super::ordered::key_bytes;
+use crate::auto_cdc::columns::FlowColumns;
+use crate::auto_cdc::encode::KeyCodec;
+use crate::columns::Columns;
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+use crate::listings::Listings;
+use crate::reading::plan_reading;
+use crate::source::external;
+use crate::source::files::{ScanCounters, table_provider};
+use crate::source::flow_sources::flow_sources;
+use crate::source::table_stream::{TableOffset, next_slice};
+use crate::table::Table;
+
+/// The columns of [`ends`]: a key's bytes, its last sequence of the seed and its first one of the live feed.
+pub(super) const KEY: &str = "key";
+const SEEDED: &str = "last_seeded";
+const LIVE: &str = "first_live";
+
+/// How keys and sequences of a target are written as bytes.
+pub(super) struct Codecs {
+    pub keys: KeyCodec,
+    pub sequence: KeyCodec,
+}
+
+/// The events of a flow that hasn't run, all that its sources have now.
+pub(super) struct Feed {
+    rows: LogicalPlan,
+    keys: Vec<String>,
+    is_seed: bool,
+}
+
+impl Engine {
+    /// Plans the query of a flow over all of its sources; None: they have nothing yet. `table`: what the target's
+    /// columns are or will be.
+    pub(super) async fn feed(&self, flow: &Flow, table: &Columns, sequence: &DataType) -> Result<Option<Feed>> {
+        let Some(change) = &flow.change else { return Ok(None) };
+        let graph = self.graph();
+        let listings = Listings::new(self.root().to_path_buf());
+        let mut providers: HashMap<InputId, Arc<dyn TableProvider>> = HashMap::new();
+        for source in flow_sources(graph, &flow.reading) {
+            let input: &ResolvedInput = source.input;
+            let is_stream = flow.reads_as_stream(input);
+            let provider = match &input.source {
+                Source::Files(spec) => files(&listings, spec, input, is_stream).await?,
+                Source::Dataset { id, stream } => match self.table(graph.dataset(*id))? {
+                    Some(table) => {
+                        let mut table = table.lock().await;
+                        table.refresh()?;
+                        rows(&table, &graph.dataset(*id).label, stream, is_stream).await?
+                    }
+                    None => None,
+                },
+                Source::External { id, stream } => {
+                    let external = &graph.externals[id.0];
+                    match external::files(external, self.settings()) {
+                        Some(spec) => files(&listings, &spec, input, is_stream).await?,
+                        None => {
+                            let table = external::open_delta(external, self.settings(), self.root())?;
+                            rows(&table, &external.name.value.to_string(), stream, is_stream).await?
+                        }
+                    }
+                }
+                Source::Unresolved => None,
+            };
+            let Some(provider) = provider else { return Ok(None) };
+            providers.insert(input.id, provider);
+        }
+        let session = self.session()?;
+        let provide = |input: &ResolvedInput| providers[&input.id].clone();
+        let query = plan_reading(&session, graph, &flow.reading, &provide).await;
+        let query = query.map_err(|diagnostics| Error::Invalid { diagnostics })?;
+        let columns = FlowColumns::of(change, query.schema().as_arrow(), sequence.clone(), table);
+        let columns = columns.map_err(|misfits| {
+            let what: Vec<String> = misfits.iter().map(ToString::to_string).collect();
+            Error::user(
+                "schema-mismatch",
+                format!("flow `{}` doesn't fit its table: {}", flow.name, what.join("; ")),
+                "cast the column in the flow's query",
+            )
+        })?;
+        let rows = columns.project(query, &[]).map_err(failed)?;
+        let keys = columns.keys.iter().map(|key| key.name.clone()).collect();
+        Ok(Some(Feed { rows, keys, is_seed: flow.kind.is_once() }))
+    }
+}
+
+/// A source of files; None: nothing to read.
+async fn files(
+    listings: &Listings,
+    spec: &ReadFiles,
+    input: &ResolvedInput,
+    is_stream: bool,
+) -> Result<Option<Arc<dyn TableProvider>>> {
+    if is_stream && !spec.include_existing_files {
+        return Ok(None);
+    }
+    let listed = listings.list(spec).await?;
+    let schema = match listed.files.is_empty() {
+        true => None,
+        false => listings.schema(spec, &listed.files).await?,
+    };
+    let counters = Arc::new(ScanCounters::default());
+    let provider =
+        |schema| table_provider(Arc::new(spec.clone()), &schema, listed.files, input.uses_metadata, counters);
+    Ok(schema.map(provider))
+}
+
+/// A table: as a stream from where it would start.
+async fn rows(
+    table: &Table,
+    label: &str,
+    stream: &TableStream,
+    is_stream: bool,
+) -> Result<Option<Arc<dyn TableProvider>>> {
+    if !is_stream {
+        return table.provider(None).await.map(Some);
+    }
+    let start = TableOffset::start(table, stream)?;
+    match next_slice(table, label, start, table.version(), stream, None)? {
+        Some(slice) => table.files_provider(slice.files).await.map(Some),
+        None => Ok(None),
+    }
+}
+
+/// Of all the feeds together, sorted by the bytes of the key: each key with the last sequence of seeds and the first
+/// one of live feeds, as bytes.
+pub(super) fn ends(feeds: Vec<Feed>, codecs: &Codecs) -> Result<Option<LogicalPlan>> {
+    let sides = feeds.into_iter().map(|feed| side(feed, codecs)).collect::<Result<Vec<_>>>()?;
+    let Some(all) = sides.into_iter().map(Ok).reduce(|all, side| union(all?, side?)).transpose()? else {
+        return Ok(None);
+    };
+    LogicalPlanBuilder::from(all)
+        .aggregate([column(KEY)], [max(column(SEEDED)).alias(SEEDED), min(column(LIVE)).alias(LIVE)])
+        .and_then(|ends| ends.sort([column(KEY).sort(true, true)]))
+        .and_then(LogicalPlanBuilder::build)
+        .map(Some)
+        .map_err(failed)
+}
+
+fn union(a: LogicalPlan, b: LogicalPlan) -> Result<LogicalPlan> {
+    LogicalPlanBuilder::from(a).union(b).and_then(LogicalPlanBuilder::build).map_err(failed)
+}
+
+/// The events of one feed: key, and the sequence in the column of its side.
+fn side(feed: Feed, codecs: &Codecs) -> Result<LogicalPlan> {
+    let schema = feed.rows.schema().as_arrow().clone();
+    let typed = |name: &str| {
+        let field = schema.fields().iter().find(|field| field.name().eq_ignore_ascii_case(name));
+        let field = field.ok_or_else(|| Error::Internal(format!("the query of a flow gives no column `{name}`")))?;
+        Ok::<_, Error>((column(field.name()), field.data_type().clone()))
+    };
+    let keys = feed.keys.iter().map(|key| typed(key)).collect::<Result<Vec<_>>>()?;
+    let sequence = typed(SEQUENCE_COLUMN)?;
+    // Events without key or sequence are refused or dropped, and TRUNCATE has no key.
+    let mut condition =
+        keys.iter().fold(sequence.0.clone().is_not_null(), |all, (key, _)| all.and(key.clone().is_not_null()));
+    if let Ok((truncates, _)) = typed(TRUNCATE_COLUMN) {
+        condition = condition.and(truncates.is_not_true());
+    }
+    let key = key_bytes(&codecs.keys, keys);
+    let sequence = key_bytes(&codecs.sequence, vec![sequence]);
+    let none = lit(ScalarValue::Binary(None));
+    let (seeded, live) = if feed.is_seed { (sequence, none) } else { (none, sequence) };
+    // A view: the names of a query's inputs are no longer seen.
+    let rows = Arc::new(ViewTable::new(feed.rows, None));
+    let rows = LogicalPlanBuilder::scan("feed", datafusion::datasource::provider_as_source(rows), None);
+    rows.and_then(|rows| rows.filter(condition))
+        .and_then(|rows| rows.project([key.alias(KEY), seeded.alias(SEEDED), live.alias(LIVE)]))
+        .and_then(LogicalPlanBuilder::build)
+        .map_err(failed)
+}

@@ -1,0 +1,130 @@
+//! The versions of a key and the events that made them, from the side table.
+
+use pipeline::auto_cdc::ScdType;
+use pipeline::scd::{Effect, EventKind, KeyEvent, KeyFlags, KeyHistory, Version};
+use pipeline::timeline::{Class, Kind, Told};
+
+use super::origin::Origins;
+use super::scd_table::ScdTable;
+use super::value;
+use crate::engine::Engine;
+use crate::error::Result;
+
+impl Engine {
+    /// The history of a key of a table of AUTO CDC. `key`: its value, or `column=value` of each of its columns.
+    ///
+    /// # Errors
+    /// `unknown-dataset`, `not-auto-cdc`, `nothing-stored`; `bad-key`, `bad-value`, `unknown-key`.
+    pub async fn scd_history(&self, table: &str, key: &[String]) -> Result<KeyHistory> {
+        let table = self.scd_table(table).await?;
+        let key = value::parse_key(&table.key_codec, &table.key_names, key)?;
+        let stored = table.key(&key)?;
+        let told = table.told(&stored);
+        let origins = Origins::read(self.state_for_reading()?.as_ref(), &table.view.manifest().flows)?;
+        let late = origins.late(&told.members);
+        let sequence = |bytes: &[u8]| value::sequence(&table.sequence_codec, bytes);
+        let values = values(&table, &told)?;
+
+        let mut places = origins.places(self)?;
+        let mut events = Vec::with_capacity(told.members.len());
+        for (at, member) in told.members.iter().enumerate() {
+            let (effect, version) = effect(&table, &told, at);
+            events.push(KeyEvent {
+                sequence: sequence(member.sequence)?,
+                kind: match member.kind {
+                    Kind::Upsert => EventKind::Upsert,
+                    Kind::Delete => EventKind::Delete,
+                },
+                effect,
+                version: version.map(|version| version + 1),
+                flow: origins.flow(member.origin.flow).to_string(),
+                is_seed: member.rank.class == Class::Once,
+                batch: member.origin.batch,
+                update: origins.update(member.origin),
+                place: places.of(member)?,
+                is_late: late[at],
+                values: values[at].clone(),
+            });
+        }
+        let versions = told.rows.iter().enumerate().map(|(at, row)| {
+            Ok(Version {
+                number: at + 1,
+                start: sequence(row.start)?,
+                end: row.end.map(sequence).transpose()?,
+                is_open: row.end.is_none(),
+                values: values[row.last].clone(),
+                first_event: row.first,
+                last_event: row.last,
+                is_after_gap: at > 0 && told.rows[at - 1].end != Some(row.start),
+            })
+        });
+        let versions = versions.collect::<Result<Vec<_>>>()?;
+        let columns = table.value_columns();
+        let is_tracked = |name: &str| {
+            table.spec.scd_type == ScdType::One
+                || table.spec.tracked.iter().any(|tracked| tracked.eq_ignore_ascii_case(name))
+        };
+        Ok(KeyHistory {
+            table: table.label.clone(),
+            scd_type: table.spec.scd_type,
+            key: table.key_parts(&key)?,
+            tracked: (0..columns.len()).filter(|at| is_tracked(&columns[*at].name)).collect(),
+            columns,
+            sequence_type: table.spec.sequence.to_string(),
+            versions,
+            events,
+            keeps_all_events: table.keeps_all(),
+            flags: flags(&told, &late),
+            last_seeded: told.cutover.last_seeded.map(sequence).transpose()?,
+            first_live: told.cutover.first_live.map(sequence).transpose()?,
+        })
+    }
+}
+
+/// What is special about a key.
+pub(super) fn flags(told: &Told<'_>, late: &[bool]) -> KeyFlags {
+    let cutover = told.cutover;
+    KeyFlags {
+        is_deleted: told.is_deleted(),
+        has_gaps: told.has_gaps(),
+        is_late: late.contains(&true),
+        has_tie: cutover.last_seeded.is_some() && cutover.last_seeded == cutover.first_live,
+    }
+}
+
+/// The row after each member as texts; nothing after a delete.
+fn values(table: &ScdTable, told: &Told<'_>) -> Result<Vec<Vec<Option<String>>>> {
+    let upserts: Vec<&[u8]> =
+        told.members.iter().filter(|member| member.kind == Kind::Upsert).map(|member| &member.values[..]).collect();
+    let mut rows = match table.value_fields.is_empty() {
+        true => vec![Vec::new(); upserts.len()],
+        false => value::texts(&table.rows.codec.decode(&upserts, &table.value_fields)?)?,
+    }
+    .into_iter();
+    let of_member = |kind| match kind {
+        Kind::Upsert => rows.next().unwrap_or_default(),
+        Kind::Delete => Vec::new(),
+    };
+    Ok(told.members.iter().map(|member| member.kind).map(of_member).collect())
+}
+
+/// What a member did, and the row that it is about.
+fn effect(table: &ScdTable, told: &Told<'_>, at: usize) -> (Effect, Option<usize>) {
+    let member = &told.members[at];
+    if table.floor().is_some_and(|floor| floor.covers(member.sequence)) {
+        return (Effect::Voided, None);
+    }
+    if member.kind == Kind::Delete {
+        let ended = told.rows.iter().position(|row| row.end == Some(member.sequence));
+        let was_there = at > 0 && told.members[at - 1].kind == Kind::Upsert;
+        return match ended.is_some() || table.spec.scd_type == ScdType::One && was_there {
+            true => (Effect::Deletes, ended),
+            false => (Effect::DeletesNothing, None),
+        };
+    }
+    match told.row_of(at) {
+        None => (Effect::Superseded, None),
+        Some(row) if told.rows[row].first == at => (Effect::Opens, Some(row)),
+        Some(row) => (Effect::Repeats, Some(row)),
+    }
+}

@@ -1,0 +1,35 @@
+//! What people ask about AUTO CDC tables: the history of a key, the table at a sequence, what is different, whether
+//! table and events agree, and whether the live feed took over where the seed ended. Reads side tables and targets
+//! without locks, while another process updates them; writes nothing.
+//!
+//! ```text
+//! side table ─▶ members of a key ─▶ timeline::Told ─▶ history · keys ─────────────┐
+//! target ─────▶ rows in order of keys ───────────────────▶ check · cutover        ├─▶ pipeline::scd: plain data
+//!        └────▶ rows at a sequence ──────────────────────▶ as_of · diff           │
+//! sources of flows that haven't run ─▶ first and last sequence a key ─▶ cutover ──┘
+//! ```
+//!
+//! - `scd_table`: a target and its side table, opened for reading
+//! - `value`: keys and sequences as people write and read them
+//! - `origin`: which flow, batch, update and source record an event came from
+//! - `history`, `keys`: members; `as_of`, `diff`: rows; `check`, `cutover`: both
+//! - `target_rows`: the target's rows in order of their keys
+//! - `feed`: sequences by key of flows that haven't run
+//! - `at_update`: the version of a table that an update left
+
+mod as_of;
+mod at_update;
+mod check;
+mod cutover;
+mod diff;
+mod feed;
+mod history;
+mod keys;
+mod ordered;
+mod origin;
+mod scd_table;
+mod target_rows;
+mod value;
+
+pub use as_of::AsOfOptions;
+pub use diff::DiffOptions;
