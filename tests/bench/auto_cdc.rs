@@ -276,8 +276,7 @@ impl Target {
         }
         let after = Layout::read(&ours.table())?;
 
-        let table = scan(&ours, "customers")?;
-        let fresh = scan(&ours, ours.write_afresh()?)?;
+        let (table, fresh) = ours.scans(SHORT_RUNS)?;
         figure("scan of all columns", &ms(table), None);
         figure("scan of the same rows written afresh", &ms(fresh), None);
         let ratio = table.as_secs_f64() / fresh.as_secs_f64();
@@ -328,16 +327,6 @@ impl Sides<'_> {
         let theirs = self.theirs.map(|theirs| theirs.update(files.len())).transpose()?;
         Ok((ours, theirs))
     }
-}
-
-/// The time of a query that reads every value, without that of the process around it.
-fn scan(ours: &Ours, table: &str) -> Result<Duration> {
-    let (mut scans, mut processes) = (Vec::new(), Vec::new());
-    for _ in 0..SHORT_RUNS {
-        scans.push(ours.scan(table)?.wall);
-        processes.push(ours.scan_nothing()?.wall);
-    }
-    Ok(median(&scans, |time| *time).saturating_sub(median(&processes, |time| *time)))
 }
 
 // Figures

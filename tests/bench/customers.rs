@@ -10,6 +10,7 @@ use serde::Deserialize;
 use crate::Result;
 use crate::change_feed::SCHEMA;
 use crate::duckdb::DuckDb;
+use crate::figures::median;
 use crate::process::{Measured, measure};
 use crate::workspace::{Workspace, batch_times, flowbench};
 
@@ -115,27 +116,30 @@ impl Ours {
         Ok(Applied { process, batches })
     }
 
-    /// Writes the rows of the table once more, into a table of its own that has never seen a change, and names it.
-    pub fn write_afresh(&self) -> Result<&'static str> {
-        let name = "customers_afresh";
-        let definition = format!("CREATE MATERIALIZED VIEW {name} AS SELECT * FROM customers;\n");
-        fs::write(self.workspace.folder.join("transformations").join(format!("{name}.sql")), definition)?;
-        measure(flowbench().arg("run").arg(&self.workspace.folder).args(["--refresh", name]))?;
-        Ok(name)
-    }
-
-    /// Reads every value of a table of the workspace.
-    pub fn scan(&self, table: &str) -> Result<Measured> {
-        let texts = ["name", "email", "phone", "street", "city", "country", "segment"];
-        let lengths = texts.map(|column| format!("sum(length({column}))")).join(", ");
-        let query =
-            format!("SELECT count(*), sum(customer_id), sum(credit_limit), sum(balance), {lengths} FROM {table}");
-        self.workspace.query(&query)
-    }
-
-    /// A query that reads nothing: what of a scan is the process around it.
-    pub fn scan_nothing(&self) -> Result<Measured> {
-        self.workspace.query("SELECT 1")
+    /// How long it takes to read every value of the table, and of one with the same rows that never saw a change; the
+    /// process around the query not counted. Medians of `runs`.
+    pub fn scans(&self, runs: usize) -> Result<(Duration, Duration)> {
+        let afresh = "customers_afresh";
+        let definition = self.workspace.folder.join("transformations").join(format!("{afresh}.sql"));
+        fs::write(&definition, format!("CREATE MATERIALIZED VIEW {afresh} AS SELECT * FROM customers;\n"))?;
+        measure(flowbench().arg("run").arg(&self.workspace.folder).args(["--refresh", afresh]))?;
+        let lengths = ["name", "email", "phone", "street", "city", "country", "segment"]
+            .map(|column| format!("sum(length({column}))"))
+            .join(", ");
+        let scan = |table: &str| -> Result<Duration> {
+            let numbers = "count(*), sum(customer_id), sum(credit_limit), sum(balance)";
+            Ok(self.workspace.query(&format!("SELECT {numbers}, {lengths} FROM {table}"))?.wall)
+        };
+        let (mut ours, mut fresh, mut nothing) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..runs {
+            nothing.push(self.workspace.query("SELECT 1")?.wall);
+            ours.push(scan("customers")?);
+            fresh.push(scan(afresh)?);
+        }
+        fs::remove_file(definition)?;
+        let around = median(&nothing, |time| *time);
+        let without = |scans: &[Duration]| median(scans, |time| *time).saturating_sub(around);
+        Ok((without(&ours), without(&fresh)))
     }
 
     /// The folder of the Delta table.

@@ -13,7 +13,7 @@ pub fn figure(name: &str, value: &str, aim: Option<(bool, &str)>) {
     let aim = aim.map_or(String::new(), |(is_reached, aim)| {
         format!("   aim {aim:<10} {}", if is_reached { "pass" } else { "missed" })
     });
-    println!("  {name:<52} {value:>18}{aim}");
+    println!("  {name:<52} {value:>32}{aim}");
 }
 
 pub fn milliseconds(name: &str, time: Duration, aim_ms: u64) {

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::Path;
 
 use crate::Result;
+use crate::figures::{mib, thousands};
 
 /// What a table is made of.
 #[derive(Debug, Clone, Copy, Default)]
@@ -33,6 +34,6 @@ impl Layout {
 impl fmt::Display for Layout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Layout { files, bytes, deleted } = self;
-        write!(f, "{files}, {} MiB, {deleted} rows deleted", bytes >> 20)
+        write!(f, "{files}, {}, {} rows deleted", mib(*bytes), thousands(*deleted))
     }
 }
