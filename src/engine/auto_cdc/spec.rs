@@ -85,19 +85,7 @@ impl TargetSpec {
         }
     }
 
-    /// What the target of a side table was built with; None: there is none, or no batch was applied yet.
-    ///
-    /// # Errors
-    /// `side-table-corrupted`, `side-table-newer`.
-    pub fn recorded(side_folder: &Path) -> Result<Option<TargetSpec>> {
-        match Manifest::read(side_folder) {
-            Ok(manifest) => TargetSpec::in_manifest(&manifest, side_folder),
-            Err(error) if error.code() == "side-table-missing" => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// The same of a manifest that was read.
+    /// What the target of a manifest was built with; None: no batch was applied yet. Error: `side-table-corrupted`.
     pub fn in_manifest(manifest: &Manifest, side_folder: &Path) -> Result<Option<TargetSpec>> {
         // A first batch that was refused leaves a side table behind, which promises nothing.
         if manifest.version() == 0 {
