@@ -10,6 +10,8 @@ use pipeline::definition::DatasetKind;
 use pipeline::graph::{Dataset, Flow};
 use pipeline::plan::History;
 
+use crate::auto_cdc::spec::TargetSpec;
+use crate::auto_cdc::target::side_folder;
 use crate::error::Result;
 use crate::history::history;
 use crate::source::files::SourceSchema;
@@ -22,6 +24,8 @@ pub(crate) struct Recorded {
     flows: HashMap<(String, String), state::Flow>,
     /// The schemas (JSON) of the checkpoints in force, by flow id and the source's key.
     schemas: HashMap<(String, String), Option<String>>,
+    /// What the targets of AUTO CDC were built with.
+    targets: HashMap<String, TargetSpec>,
 }
 
 /// The records with the history of the flows.
@@ -49,7 +53,8 @@ impl KnownFacts {
         match &*known {
             Some((folder, before, facts)) if folder == storage && *before == stamp => Ok(facts.clone()),
             _ => {
-                let facts = Arc::new(Facts { recorded: Recorded::read(Some(state))?, history: history(state)? });
+                let facts =
+                    Arc::new(Facts { recorded: Recorded::read(Some(state), storage)?, history: history(state)? });
                 *known = Some((storage.to_path_buf(), stamp, facts.clone()));
                 Ok(facts)
             }
@@ -67,10 +72,19 @@ pub(crate) enum StoredSchema {
 
 impl Recorded {
     /// Reads the records; nothing before the first update.
-    pub fn read(state: Option<&State>) -> Result<Recorded> {
+    pub fn read(state: Option<&State>, storage: &Path) -> Result<Recorded> {
         let Some(state) = state else { return Ok(Recorded::default()) };
+        let datasets = state.datasets()?;
+        let mut targets = HashMap::new();
+        for dataset in &datasets {
+            let side_folder = side_folder(&storage.join(&dataset.table_path), dataset.generation);
+            // One that is damaged is reported by the flows that write the table; a full refresh builds it anew.
+            let recorded = TargetSpec::recorded(&side_folder).ok().flatten();
+            targets.extend(recorded.map(|spec| (dataset.dataset.clone(), spec)));
+        }
         Ok(Recorded {
-            kinds: state.datasets()?.into_iter().map(|dataset| (dataset.dataset, dataset.kind)).collect(),
+            targets,
+            kinds: datasets.into_iter().map(|dataset| (dataset.dataset, dataset.kind)).collect(),
             flows: state
                 .flows()?
                 .into_iter()
@@ -87,6 +101,11 @@ impl Recorded {
     /// What the dataset was when it was applied last.
     pub fn kind(&self, dataset: &Dataset) -> Option<DatasetKind> {
         self.kinds.get(&dataset.name.key()).copied()
+    }
+
+    /// What the table of a dataset was built with, if that is a target of AUTO CDC.
+    pub fn target(&self, dataset: &Dataset) -> Option<&TargetSpec> {
+        self.targets.get(&dataset.name.key())
     }
 
     /// The record of a flow.

@@ -11,6 +11,8 @@ use pipeline::text::Span;
 use pipeline::validate::tracked_words;
 
 use super::Work;
+use crate::auto_cdc::spec::{Promise, TargetSpec};
+use crate::columns::Columns;
 
 /// Names that a warning lists; more would say nothing new.
 const NAMES_MAX: usize = 8;
@@ -46,6 +48,47 @@ impl Work<'_> {
         found.extend(tracked_differ(dataset, &flows));
         found.extend(own_columns(dataset, &flows, &|span| self.text_at(span)));
         found.extend(flows.iter().filter_map(sequence_is_tracked));
+        found.into_iter().for_each(|wrong| self.report(wrong));
+    }
+
+    /// What a table was built with may not change under what it holds.
+    pub(super) fn check_drift(&mut self, dataset: &Dataset, columns: &Columns) {
+        let Some(recorded) = self.recorded.target(dataset) else { return };
+        let graph = self.engine.graph();
+        let mut found = Vec::new();
+        for id in &dataset.flows {
+            let flow = graph.flow(*id);
+            let (Some(change), Some(sequence)) = (flow.change.as_deref(), &self.analysis.sequences[id.0]) else {
+                continue;
+            };
+            let given = Given { id: *id, flow, change, names: None };
+            let now = TargetSpec::of(change, &columns.fields, sequence.clone());
+            for drift in recorded.drifts(&now) {
+                let span = match drift.of {
+                    Promise::Keys => change.keys.first().map(|key| key.span),
+                    Promise::ScdType => change.scd_type.as_ref().map(|scd_type| scd_type.span),
+                    Promise::Sequence => Some(sequence_span(&given)),
+                    Promise::Tracked => change.track_history.as_ref().map(|tracked| tracked.span),
+                };
+                let message = format!(
+                    "{} of `{}` changed: it was built with {}, flow `{}` says {}",
+                    drift.of.words(),
+                    dataset.label,
+                    drift.recorded,
+                    flow.name,
+                    drift.now
+                );
+                found.push(
+                    Diagnostic::error("auto-cdc-drift", span.unwrap_or(flow.name_span), message)
+                        .condition(drift.of.condition())
+                        .reason("what the table holds was found, ordered and compared by it")
+                        .help(format!(
+                            "put the definition back; or build the table anew: flowbench run --full-refresh {}",
+                            dataset.label
+                        )),
+                );
+            }
+        }
         found.into_iter().for_each(|wrong| self.report(wrong));
     }
 
