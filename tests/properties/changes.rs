@@ -173,11 +173,14 @@ impl Table {
             let keys: BTreeSet<u64> = (0..KEYS / 2).map(|_| random.below(KEYS + 5)).collect();
             (keys.into_iter().map(|key| (key, values(random))).collect(), 12 + random.below(8))
         });
+        // A flow can't track a column that it lacks.
+        let tracks_c = tracked.as_ref().is_some_and(|tracked| tracked.contains(&2));
+        let is_narrow = ignored.is_empty() && !tracks_c && random.chance(40);
         Table {
             name: format!("t{number}"),
             scd_type,
             tracked,
-            is_narrow: ignored.is_empty() && random.chance(40),
+            is_narrow,
             ignored,
             is_composite: random.chance(40),
             sequence: random.pick(&[
