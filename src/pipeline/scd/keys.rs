@@ -44,6 +44,7 @@ impl KeyFilter {
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct KeyPage {
     pub table: String,
+    #[serde(serialize_with = "super::as_number")]
     pub scd_type: ScdType,
     pub key_columns: Vec<String>,
     pub keys: Vec<KeySummary>,

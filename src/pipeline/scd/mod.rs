@@ -16,6 +16,8 @@ pub mod history;
 pub mod keys;
 pub mod question;
 
+use crate::auto_cdc::ScdType;
+
 pub use check::{CheckExample, Invariant, InvariantCount, KeyCounts, ScdCheck};
 pub use cutover::{
     CutoverCheck, CutoverFlow, CutoverRequest, Evidence, FirstChange, FirstChangeCounts, KeyCutover, Verdict,
@@ -25,6 +27,14 @@ pub use diff::{AsOf, ColumnChanges, DiffRange, RowChange, RowDiff, ScdDiff};
 pub use history::{Effect, EventKind, EventPlace, KeyEvent, KeyHistory, Version};
 pub use keys::{KeyFilter, KeyFlags, KeyPage, KeyRequest, KeySummary};
 pub use question::{ScdQuestion, ScdReport};
+
+/// Writes the SCD type as its number.
+fn as_number<S: serde::Serializer>(scd_type: &ScdType, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u8(match scd_type {
+        ScdType::One => 1,
+        ScdType::Two => 2,
+    })
+}
 
 /// A key column's value.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
