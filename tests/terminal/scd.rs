@@ -37,9 +37,10 @@ fn the_history_of_a_key_and_the_cutover_of_its_table_are_looked_at() {
         terminal.wait_for("Keys · stale");
         terminal.wait_for("↺ c12");
         terminal.keys("Enter");
+        terminal.wait_for("h l key");
         terminal.wait_for("customer_id=c12 · ");
         terminal.keys("Esc");
-        terminal.wait_for("Per-key check");
+        terminal.wait_gone("h l key");
         terminal.keys("Esc");
         terminal.wait_for("Issues");
         terminal.keys("q");

@@ -6,7 +6,7 @@
 //! - `known.rs`, `update.rs`: what the engine told
 //! - `act.rs`: what each action does; `choose.rs`: what is chosen, and moving to something else; `find.rs`: search
 //! - `rows.rs`: the pipeline as a list; `picture.rs`: as a graph; `preview.rs`: a dataset's rows, page by page
-//! - `scd.rs`, `cutover.rs`: the views of AUTO CDC tables; `keys.rs`: their keys, page by page; `asked.rs`: what they
+//! - `scd/`, `cutover.rs`: the views of AUTO CDC tables; `keys.rs`: their keys, page by page; `asked.rs`: what they
 //!   want to know of the engine
 //! - `field.rs`, `list.rs`: a text being typed; cursor and scroll
 //! - `twin.rs`: the command line that does the same

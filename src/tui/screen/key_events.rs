@@ -46,6 +46,7 @@ pub fn draw(app: &mut App, pane: Pane, history: &KeyHistory, list: List, inner: 
     };
     let sequence = widest("sequence", &mut history.events.iter().map(|event| width(&event.sequence)), 29);
     let flow = widest("flow", &mut history.events.iter().map(|event| width(&event.flow)), usize::from(inner.width) / 5);
+    let batch = widest("b", &mut history.events.iter().map(|event| width(&event.batch.to_string())), 20);
     let heading = shown.iter().map(|at| history.columns[*at].name.as_str()).collect::<Vec<_>>().join("  ");
     let cells =
         widest(&heading, &mut history.events.iter().map(|event| width(&values(event))), usize::from(inner.width) / 4);
@@ -54,10 +55,10 @@ pub fn draw(app: &mut App, pane: Pane, history: &KeyHistory, list: List, inner: 
         format!("{text}{}", " ".repeat(cells - width(&text)))
     };
     let head = format!(
-        " {}  {}  {:>5} op {}  effect",
+        " {}  {}  {:>batch$} op {}  effect",
         pad("sequence", sequence),
         pad("flow", flow),
-        "batch",
+        "b",
         pad(&heading, cells)
     );
     buffer.set_string(inner.x, inner.y, fit(&head, usize::from(inner.width)), theme.style(Role::Title));
@@ -100,7 +101,12 @@ pub fn draw(app: &mut App, pane: Pane, history: &KeyHistory, list: List, inner: 
         }
         let is_void = matches!(event.effect, Effect::Superseded | Effect::Voided | Effect::DeletesNothing);
         let line = Line::from(vec![
-            Span::raw(format!(" {}  {}  {:>5} ", pad(&event.sequence, sequence), pad(&event.flow, flow), event.batch)),
+            Span::raw(format!(
+                " {}  {}  {:>batch$} ",
+                pad(&event.sequence, sequence),
+                pad(&event.flow, flow),
+                event.batch
+            )),
             Span::styled(format!("{op}  "), theme.style(role)),
             Span::raw(format!("{}  ", pad(&values(event), cells))),
             Span::styled(effect(event), theme.style(if is_void { Role::Muted } else { Role::Text })),

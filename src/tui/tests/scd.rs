@@ -164,7 +164,7 @@ pub fn history(table: &str, of: &[KeyPart]) -> KeyHistory {
         versions,
         keeps_all_events: true,
         flags: flags(id),
-        last_seeded: sequence(true).last().map(|event| event.sequence.clone()),
+        last_seeded: sequence(true).next_back().map(|event| event.sequence.clone()),
         first_live: sequence(false).next().map(|event| event.sequence.clone()),
         events,
     }
