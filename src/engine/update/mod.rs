@@ -165,12 +165,7 @@ impl Engine {
         let history = state.map_or_else(|| Ok(History::default()), history)?;
         let plan = plan_update(self.graph(), request, &history).map_err(|refusal| Error::Refused { refusal })?;
         let analysis = self
-            .analyse_with(
-                &Recorded::read(state)?,
-                &Sources::over(listings.clone()),
-                &plan.full_refresh,
-                false,
-            )
+            .analyse_with(&Recorded::read(state)?, &Sources::over(listings.clone()), &plan.full_refresh, false)
             .await?;
         // A source that can't be read fails the flows that read it, not those that don't.
         match analysis.diagnostics.iter().any(|found| found.is_error() && found.code != SOURCE_UNREADABLE) {
