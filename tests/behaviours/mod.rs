@@ -9,10 +9,12 @@
 //! - `traps.rs`: edits and renames that would read or drop rows without being asked to
 //! - `layers.rs`: bronze, silver, gold; materialized views
 //! - `table_streams.rs`: `STREAM table`, by version
+//! - `change_feed.rs`: what the versions of a table did to its rows, and AUTO CDC over it
 //! - `refresh.rs`: selections, full refreshes, resets, failures and what they leave
 //! - `order.rs`: `depends_on` as it runs; `order_rules.rs`: what it may say and how it is shown
 //! - `other_engines.rs`: the tables as others read them, in any time zone
 
+mod change_feed;
 mod definitions;
 mod layers;
 mod live_flow;

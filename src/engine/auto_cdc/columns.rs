@@ -44,7 +44,10 @@ impl FlowColumns {
             fields.extend(interval(&sequence));
         }
         let table = grow(table, &fields)?;
-        let is_interval = |name: &str| [START_AT, END_AT].iter().any(|column| column.eq_ignore_ascii_case(name));
+        // Of a table of type 1 these are columns as any: it may be a copy of one of type 2.
+        let is_interval = |name: &str| {
+            change.scd_type() == ScdType::Two && [START_AT, END_AT].iter().any(|own| own.eq_ignore_ascii_case(name))
+        };
         let in_table = |name: &str| position(&table.fields, name).map(|at| table.fields[at].clone());
         let keys: Vec<Field> = change.keys.iter().filter_map(|key| in_table(&key.value)).collect();
         let values: Vec<Field> = fields
