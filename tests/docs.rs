@@ -63,7 +63,9 @@ fn the_readmes_tour_runs() {
             ["cd", folder] => here = here.join(folder),
             ["cargo", "run", "--release", "--", arguments @ ..] | ["flowbench", arguments @ ..] => {
                 let output = flowbench(&here, arguments);
-                assert!(output.status.success(), "{line}\n{}{}", stdout(&output), stderr(&output));
+                // The examples have faults to be found.
+                let has_found = arguments[0] == "cutover" && output.status.code() == Some(1);
+                assert!(output.status.success() || has_found, "{line}\n{}{}", stdout(&output), stderr(&output));
                 ran += 1;
             }
             other => panic!("the README has a command that this test doesn't know: {other:?}"),
@@ -84,12 +86,15 @@ fn every_command_and_option_of_the_readme_exists() {
         let commands: Vec<&str> = cells[0].split('`').skip(1).step_by(2).collect();
         let mut known = String::new();
         for command in commands {
-            let name = command.split_whitespace().find(|word| *word != "flowbench").unwrap_or_default();
-            if name.starts_with('[') || name.is_empty() {
+            let is_name = |word: &&str| word.chars().all(|c| c == '-' || c.is_ascii_lowercase());
+            let mut words: Vec<&str> =
+                command.split_whitespace().filter(|word| *word != "flowbench").take_while(is_name).collect();
+            if words.is_empty() {
                 continue;
             }
-            let output = flowbench(root(), &[name, "--help"]);
-            assert!(output.status.success(), "`{name}` is no command: {}", stderr(&output));
+            words.push("--help");
+            let output = flowbench(root(), &words);
+            assert!(output.status.success(), "`{command}` is no command: {}", stderr(&output));
             known.push_str(&stdout(&output));
         }
         let options = row.split(|c: char| !c.is_alphanumeric() && c != '-').filter(|word| word.starts_with("--"));

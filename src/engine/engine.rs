@@ -17,11 +17,13 @@ use pipeline::report::FunctionRow;
 use pipeline::settings::Settings;
 use pipeline::workspace::Workspace;
 
+use crate::auto_cdc::known_specs::KnownSpecs;
 use crate::error::{Error, Result};
 use crate::functions::{self, FunctionKind};
 use crate::open::{absolute, open_workspace};
 use crate::plans::Plans;
 use crate::recorded::{Facts, KnownFacts};
+use crate::scd::KnownClosedKeys;
 use crate::session::{SessionOptions, session};
 use crate::source::remembered::Sources;
 use crate::state::{Access, State};
@@ -44,6 +46,8 @@ struct Inner {
     tables: Tables,
     plans: Plans,
     facts: KnownFacts,
+    specs: KnownSpecs,
+    closed_keys: KnownClosedKeys,
     /// Replaced as a whole when sources are looked at again.
     sources: Arc<Mutex<Sources>>,
 }
@@ -69,6 +73,8 @@ impl Engine {
             tables: Tables::default(),
             plans: Plans::default(),
             facts: KnownFacts::default(),
+            specs: KnownSpecs::default(),
+            closed_keys: KnownClosedKeys::default(),
             sources,
         };
         Ok(Engine { inner: Arc::new(inner) })
@@ -97,6 +103,8 @@ impl Engine {
             tables: before.tables.clone(),
             plans: before.plans.clone(),
             facts: before.facts.clone(),
+            specs: before.specs.clone(),
+            closed_keys: before.closed_keys.clone(),
             sources: before.sources.clone(),
         };
         let engine = Engine { inner: Arc::new(inner) };
@@ -230,6 +238,16 @@ impl Engine {
     /// What state.db has on record.
     pub(crate) fn facts(&self) -> Result<Arc<Facts>> {
         self.inner.facts.get(self.storage(), self.state_for_reading()?.as_ref())
+    }
+
+    /// What targets of AUTO CDC were built with.
+    pub(crate) fn specs(&self) -> &KnownSpecs {
+        &self.inner.specs
+    }
+
+    /// What was found of seeds whose last rows are closed.
+    pub(crate) fn closed_keys(&self) -> &KnownClosedKeys {
+        &self.inner.closed_keys
     }
 
     /// What is known of the sources; a view of this moment, which later looks add to.

@@ -5,6 +5,7 @@
 //! - `would-read-again`: a new name for a flow that has read (B-21, B-44)
 //! - `once-flow-edited`: a done once flow whose query changed (B-43)
 //! - `empty-source`: a path without files (B-45)
+//! - `legacy-rows-stay-open`: keys that the last row of a seed closes and its target shows (D-6)
 //! - `unread-files-skipped`: `modifiedAfter` was raised or added over files that were not read yet
 //!
 //! Not here: the same facts of an update that starts (`pipeline::plan`, `overlap`).
@@ -24,6 +25,7 @@ use crate::engine::Engine;
 use crate::error::Result;
 use crate::listings::Listed;
 use crate::overlap::{filter, read_by};
+use crate::scd::ClosedKeys;
 use crate::source::remembered::Sources;
 use crate::state::State;
 
@@ -58,13 +60,18 @@ pub(crate) fn lints(engine: &Engine, history: &History, sources: &Sources) -> Ve
             Some(unread_files_skipped(flow, count, span))
         }));
     }
+    found.extend(engine.graph().flows.iter().filter_map(|flow| legacy_rows_stay_open(engine, flow)));
     found.extend(overlaps(engine, history, sources));
     found
 }
 
 /// Lists what the warnings ask for and counts what they count; true if anything was not known.
 pub(crate) async fn look(engine: &Engine, state: Option<&State>, history: &History, sources: &Sources) -> Result<bool> {
-    let mut is_new = false;
+    let mut is_new = match state {
+        // What can't be read is said by whoever reads it.
+        Some(state) => engine.look_for_closed_keys(state).await.unwrap_or(false),
+        None => false,
+    };
     let by_name = by_name(history);
     for flow in &engine.graph().flows {
         let known = by_name.get(&flow.name.to_lowercase()).copied();
@@ -129,6 +136,56 @@ fn empty_source(flow: &Flow, spec: &ReadFiles, span: Span, listed: &Listed, has_
         }
     };
     Some(Diagnostic::warning("empty-source", span, message).reason(format!("{reason}{kept_out}")).help(help))
+}
+
+fn legacy_rows_stay_open(engine: &Engine, flow: &Flow) -> Option<Diagnostic> {
+    let feed = flow.change.as_ref()?.feed().filter(|feed| feed.delete_span.is_none())?;
+    let found = engine.closed_keys().get(&flow.name)?;
+    let table = &engine.graph().dataset(flow.target).label;
+    let keys = match found.keys {
+        1 => "1 key whose last row in the seed is closed is".to_string(),
+        n => format!("{n} keys whose last row in the seed is closed are"),
+    };
+    let more = if found.keys > found.examples.len() as u64 { ", …" } else { "" };
+    let message = format!("{keys} open in `{table}`: {}{more}", found.examples.join("; "));
+    let reason = format!(
+        "`{}` says that their rows have ended, but a row of the seed is an event that begins one; none of `{}` ends the last",
+        found.column, flow.name
+    );
+    let written = |span: Span| {
+        let text = engine.workspace().files[span.file.0].text.get(span.start..span.end).unwrap_or_default();
+        // A list of TOML is no expression.
+        if text.starts_with('[') || text.is_empty() { "…".to_string() } else { text.to_string() }
+    };
+    let recipe = recipe(engine, flow, &found, &written(feed.sequence_span))?;
+    Some(Diagnostic::warning("legacy-rows-stay-open", flow.name_span, message).reason(reason).help(recipe))
+}
+
+/// The events that a seed lacks, as SQL: a delete for each last row that is closed.
+fn recipe(engine: &Engine, flow: &Flow, found: &ClosedKeys, sequence: &str) -> Option<String> {
+    let change = flow.change.as_ref()?;
+    let source = match flow.reading.inputs.as_slice() {
+        [input] => match &input.source {
+            Source::Dataset { id, .. } => engine.graph().dataset(*id).label.clone(),
+            Source::External { id, .. } => engine.graph().externals[id.0].name.value.to_string(),
+            Source::Files(_) | Source::Unresolved => "…".to_string(),
+        },
+        _ => "…".to_string(),
+    };
+    let keys: Vec<&str> = change.keys.iter().map(|key| key.value.as_str()).collect();
+    let keys = keys.join(", ");
+    let (ended_at, is_closed) = (if found.is_end { found.column.as_str() } else { "…" }, &found.condition);
+    Some(format!(
+        "give an event for each end, in a view that the flow reads:\n\
+         CREATE TEMPORARY VIEW {flow}_events AS\n\
+         SELECT *, {sequence} AS event_at, false AS is_deleted FROM {source}\n\
+         UNION ALL\n\
+         SELECT *, {ended_at} AS event_at, true AS is_deleted FROM {source}\n\
+         QUALIFY {is_closed} AND row_number() OVER (PARTITION BY {keys} ORDER BY {sequence} DESC) = 1;\n\
+         and in the flow: FROM {flow}_events … APPLY AS DELETE WHEN is_deleted SEQUENCE BY event_at COLUMNS * EXCEPT (…, \
+         event_at, is_deleted); then run it again: flowbench run --rerun-once {flow}",
+        flow = flow.name
+    ))
 }
 
 fn unread_files_skipped(flow: &Flow, count: usize, span: Span) -> Diagnostic {

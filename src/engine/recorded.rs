@@ -19,6 +19,7 @@ use crate::state::{self, Stamp, State, state_stamp};
 #[derive(Debug, Default)]
 pub(crate) struct Recorded {
     kinds: HashMap<String, DatasetKind>,
+    generations: HashMap<String, i64>,
     flows: HashMap<(String, String), state::Flow>,
     /// The schemas (JSON) of the checkpoints in force, by flow id and the source's key.
     schemas: HashMap<(String, String), Option<String>>,
@@ -69,8 +70,10 @@ impl Recorded {
     /// Reads the records; nothing before the first update.
     pub fn read(state: Option<&State>) -> Result<Recorded> {
         let Some(state) = state else { return Ok(Recorded::default()) };
+        let datasets = state.datasets()?;
         Ok(Recorded {
-            kinds: state.datasets()?.into_iter().map(|dataset| (dataset.dataset, dataset.kind)).collect(),
+            generations: datasets.iter().map(|dataset| (dataset.dataset.clone(), dataset.generation)).collect(),
+            kinds: datasets.into_iter().map(|dataset| (dataset.dataset, dataset.kind)).collect(),
             flows: state
                 .flows()?
                 .into_iter()
@@ -87,6 +90,11 @@ impl Recorded {
     /// What the dataset was when it was applied last.
     pub fn kind(&self, dataset: &Dataset) -> Option<DatasetKind> {
         self.kinds.get(&dataset.name.key()).copied()
+    }
+
+    /// The generation of the dataset's table.
+    pub fn generation(&self, dataset: &Dataset) -> Option<i64> {
+        self.generations.get(&dataset.name.key()).copied()
     }
 
     /// The record of a flow.

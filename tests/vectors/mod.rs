@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 
-use crate::fixture::TestWorkspace;
+use crate::fixture::{RUNTIME, TestWorkspace};
 
 /// One line.
 struct Case(Value);
@@ -216,6 +216,22 @@ impl Case {
         }
     }
 
+    /// Compares the stale and tied keys that the cutover check lists with those of the case.
+    fn check_cutover(&self, workspace: &TestWorkspace, when: &str) -> Result<(), String> {
+        let request = pipeline::scd::CutoverRequest { limit: usize::MAX, ..Default::default() };
+        let check = RUNTIME.block_on(workspace.engine().cutover_check(&self.table(), &request));
+        let check = check.map_err(|error| format!("{when}: {}: {error}", self.id()))?;
+        let is_wrong = |verdict| matches!(verdict, pipeline::scd::Verdict::Stale | pipeline::scd::Verdict::Tie);
+        let stale: Vec<&str> =
+            check.keys.iter().filter(|key| is_wrong(key.verdict)).map(|key| key.key[0].value.as_str()).collect();
+        let expected: Vec<String> =
+            self.0["stale_keys"].as_array().expect("keys").iter().map(|key| key.to_string()).collect();
+        match stale == expected && check.holds() == expected.is_empty() {
+            true => Ok(()),
+            false => Err(format!("{when}: {}: stale are {stale:?}, not {expected:?}", self.id())),
+        }
+    }
+
     /// A value as a query shows it.
     fn text(&self, name: &str, value: &Value) -> String {
         let sequence = if name.starts_with("__") { self.0["sequence"].as_str().unwrap_or_default() } else { name };
@@ -318,13 +334,16 @@ fn a_seed_and_a_live_feed_give_the_same_whichever_comes_first() {
             case.put(&workspace, "seed", 0, &case.0["seed"]);
             case.put(&workspace, "live", 0, &case.0["live"]);
         }
+        failures.extend(cases.iter().filter_map(|case| case.check_cutover(&workspace, "before").err()));
         if let Some(first) = first {
             workspace.define(&pipeline(&cases, first));
             workspace.run_ok(&[]);
             workspace.define(&both);
         }
+        failures.extend(cases.iter().filter_map(|case| case.check_cutover(&workspace, when).err()));
         workspace.run_ok(&[]);
         failures.extend(cases.iter().filter_map(|case| case.check(&workspace, when).err()));
+        failures.extend(cases.iter().filter_map(|case| case.check_cutover(&workspace, "after both").err()));
         workspace.run_ok(&["--full-refresh-all", "--yes"]);
         failures.extend(cases.iter().filter_map(|case| case.check(&workspace, "after a full refresh").err()));
     }

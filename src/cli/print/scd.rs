@@ -200,15 +200,16 @@ pub fn check(check: &ScdCheck, style: Style) -> String {
         number::counted(counts.rows, "row", "rows"),
         number::counted(counts.events, "event", "events"),
     );
-    let facts = [
-        (counts.open_rows, "open rows", check.scd_type == ScdType::Two),
-        (counts.deleted, "keys deleted", true),
-        (counts.with_gaps, "keys with gaps", check.scd_type == ScdType::Two),
-        (counts.late, "keys with late events", true),
-        (counts.ties, "keys with a tie at the cutover", true),
+    let keys = |count| number::counted(count, "key", "keys");
+    let mut facts = vec![
+        format!("{} deleted", keys(counts.deleted)),
+        format!("{} with late events", keys(counts.late)),
+        format!("{} with a tie at the cutover", keys(counts.ties)),
     ];
-    let facts = facts.into_iter().filter(|(_, _, is_told)| *is_told);
-    let facts: Vec<String> = facts.map(|(count, what, _)| format!("{count} {what}")).collect();
+    if check.scd_type == ScdType::Two {
+        facts.insert(0, number::counted(counts.open_rows, "open version", "open versions"));
+        facts.insert(2, format!("{} with gaps", keys(counts.with_gaps)));
+    }
     out.push_str(&style.dim(facts.join(", ")));
     out.push('\n');
     for found in &check.invariants {

@@ -50,7 +50,7 @@ impl Work<'_> {
         let change = flow.change.as_deref().expect("asked of flows of AUTO CDC only");
         let fields = match output {
             Output::Fields(fields) => fields,
-            Output::Names(_) => return None,
+            Output::Names { .. } => return None,
             Output::Misfits(misfits) => {
                 for misfit in misfits {
                     self.report(misfit_of_change(flow, change, misfit));
@@ -122,7 +122,7 @@ impl Work<'_> {
                 .help("write a query of one row and one column: `WITH VERSION (SELECT max(version) FROM …)`")
         };
         match output {
-            Output::Fields(fields) => match fields.as_slice() {
+            Output::Fields(fields) | Output::Names { fields, .. } => match fields.as_slice() {
                 [field] if is_orderable(&field.data_type) => {
                     self.analysis.sequences[id.0] = Some(field.data_type.clone());
                 }
@@ -138,7 +138,6 @@ impl Work<'_> {
                     self.report(error(format!("the version of flow `{}` has {} columns", flow.name, fields.len())));
                 }
             },
-            Output::Names(_) => {}
             Output::Misfits(_) => self.report(error(format!("the version of flow `{}` has no type", flow.name))),
         }
     }

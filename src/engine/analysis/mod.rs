@@ -3,10 +3,12 @@
 //!
 //! - `mod.rs`: the analysis from wave to wave of the graph
 //! - `inputs.rs`: the columns of what a query reads; `table.rs`: those of a dataset's table
-//! - `change.rs`: a flow of AUTO CDC over the columns of its source; `change_target.rs`: those of one table together
+//! - `change.rs`: a flow of AUTO CDC over the columns of its source; `change_target.rs`: those of one table together; `drift.rs`:
+//!   against what its target was built with
 
 mod change;
 mod change_target;
+mod drift;
 mod inputs;
 mod table;
 
@@ -205,6 +207,7 @@ impl<'a> Work<'a> {
             let columns = self.columns(*id, dataset, &given).await?;
             if let Some(columns) = &columns {
                 self.check_layout(dataset, columns);
+                self.check_drift(*id, columns);
             }
             self.analysis.columns[id.0] = columns;
         }
@@ -261,13 +264,13 @@ impl<'a> Work<'a> {
     /// The columns that a flow's query gives; None if they fit no table.
     fn flow(&mut self, id: FlowId, output: &Output) -> Option<Vec<Field>> {
         let flow = self.engine.graph().flow(id);
-        if flow.change.is_some() && !matches!(output, Output::Names(_)) {
+        if flow.change.is_some() && !matches!(output, Output::Names { .. }) {
             return self.change_columns(id, output);
         }
         let span = flow.reading.query.span;
         match output {
             Output::Fields(fields) => Some(fields.clone()),
-            Output::Names(why) => {
+            Output::Names { why, .. } => {
                 self.analysis.diagnostics.push(
                     Diagnostic::error("column-name", span, why.as_str())
                         .condition("DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES")

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, RecordBatch, UInt32Array};
 use arrow::compute::take;
-use arrow::datatypes::{Fields, SchemaRef};
+use arrow::datatypes::{Fields, Schema, SchemaRef};
 use pipeline::auto_cdc::{END_AT, START_AT, ScdType};
 use pipeline::timeline::{AddedRow, Class, Counts, Cutover, Floor, Folded, Folder, Kind, Member, Origin, Rank, Shows};
 
@@ -329,19 +329,24 @@ impl<'t> Application<'t> {
         self.write(&keys, folded)
     }
 
-    /// Deletes, at the snapshot's version, every key that shows and that the snapshot doesn't have. Returns how many.
-    pub fn delete_absent(&mut self, version: &[u8], seen: &SnapshotKeys) -> Result<u64> {
+    /// Deletes, at the snapshot's version, every key that shows and that the snapshot doesn't have. Returns how many,
+    /// and of how many; `rows`: those of the target before the snapshot.
+    pub fn delete_absent(&mut self, version: &[u8], seen: &SnapshotKeys, rows: u64) -> Result<(u64, u64)> {
         let before = self.applied.rows_removed;
         if self.shows == Shows::Latest {
             self.raise_floor(side::Floor { sequence: version.to_vec(), is_inclusive: false })?;
-            return Ok(self.applied.rows_removed - before);
+            return Ok((self.applied.rows_removed - before, rows));
         }
-        let mut absent = 0;
+        let (mut absent, mut keys) = (0, 0);
         let view = self.view.clone();
         let mut scan = view.scan(&KeyRange::all())?;
         let mut has = seen.cursor();
         let mut stored = Stored::default();
         while let Some(members) = scan.next()? {
+            let is_own =
+                |member: &&MemberRef<'_>| member.rank.flow == self.flow && member.batch_id == self.batch.batch as u64;
+            let newest_before = members.iter().find(|member| !is_own(member));
+            keys += u64::from(newest_before.is_some_and(|member| member.kind == side::Kind::Upsert));
             let newest = &members[..1];
             if newest[0].kind == side::Kind::Upsert && !has(newest[0].key) {
                 stored.push(newest[0].key, newest);
@@ -353,7 +358,7 @@ impl<'t> Application<'t> {
             }
         }
         self.delete(&stored, version)?;
-        Ok(absent)
+        Ok((absent, keys))
     }
 
     fn delete(&mut self, stored: &Stored, version: &[u8]) -> Result<()> {
@@ -497,7 +502,8 @@ impl<'t> Application<'t> {
         let columns = self.schema.fields().iter().map(|field| {
             column(field.name()).ok_or_else(|| Error::Internal(format!("nothing gives column `{}`", field.name())))
         });
-        RecordBatch::try_new(self.schema.clone(), columns.collect::<Result<_>>()?).map_err(internal)
+        // The writer says which column has a NULL and may not.
+        RecordBatch::try_new(nullable(&self.schema), columns.collect::<Result<_>>()?).map_err(internal)
     }
 
     /// `__END_AT`: NULL where the row is open.
@@ -585,6 +591,14 @@ impl<'t> Application<'t> {
         })?;
         Ok((self.applied, prepared))
     }
+}
+
+fn nullable(schema: &SchemaRef) -> SchemaRef {
+    if schema.fields().iter().all(|field| field.is_nullable()) {
+        return schema.clone();
+    }
+    let fields = schema.fields().iter().map(|field| field.as_ref().clone().with_nullable(true));
+    Arc::new(Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone()))
 }
 
 fn add(a: Counts, b: Counts) -> Counts {

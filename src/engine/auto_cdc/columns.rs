@@ -6,7 +6,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast};
 use pipeline::auto_cdc::{ChangeFlow, END_AT, START_AT, ScdType, is_internal};
 use pipeline::data_type::{DataType, Field};
 
-use super::spec::TargetSpec;
+use super::spec::{TargetSpec, is_interval};
 use crate::columns::{Columns, Misfit, grow, output_fields};
 use crate::data_type::{from_arrow, position, to_arrow};
 
@@ -45,30 +45,16 @@ impl FlowColumns {
         }
         let table = grow(table, &fields)?;
         // Of a table of type 1 these are columns as any: it may be a copy of one of type 2.
-        let is_interval = |name: &str| {
-            change.scd_type() == ScdType::Two && [START_AT, END_AT].iter().any(|own| own.eq_ignore_ascii_case(name))
-        };
+        let is_own = |name: &str| change.scd_type() == ScdType::Two && is_interval(name);
         let in_table = |name: &str| position(&table.fields, name).map(|at| table.fields[at].clone());
-        let keys: Vec<Field> = change.keys.iter().filter_map(|key| in_table(&key.value)).collect();
         let values: Vec<Field> = fields
             .iter()
-            .filter(|field| !change.is_key(&field.name) && !is_interval(&field.name))
+            .filter(|field| !change.is_key(&field.name) && !is_own(&field.name))
             .filter_map(|field| in_table(&field.name))
             .collect();
         let ignored = change.ignore_null_columns(&given).into_iter().map(|at| given[at].to_string()).collect();
-        // What is tracked is a matter of the target: a column that only another flow gives is NULL in this one's rows.
-        let all: Vec<&str> =
-            table.fields.iter().map(|field| field.name.as_str()).filter(|name| !is_interval(name)).collect();
-        let (tracked, untracked) = match change.scd_type() {
-            ScdType::One => (Vec::new(), Vec::new()),
-            ScdType::Two => all
-                .iter()
-                .filter(|name| !change.is_key(name))
-                .map(|name| (*name).to_string())
-                .partition(|name| change.tracks(name)),
-        };
-        let spec = TargetSpec { scd_type: change.scd_type(), keys: keys.clone(), sequence, tracked, untracked };
-        Ok(FlowColumns { table, keys, values, ignored, spec })
+        let spec = TargetSpec::of(change, &table.fields, sequence);
+        Ok(FlowColumns { keys: spec.keys.clone(), table, values, ignored, spec })
     }
 
     /// The query with keys and values in the target's types, and what is told apart by name: sequence, conditions,

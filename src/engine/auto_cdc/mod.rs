@@ -9,7 +9,7 @@
 //!
 //! - `position`: where each event stood in its source
 //! - `table_feed`: the change feed of a table as a source
-//! - `columns`, `spec`: keys and values of a flow; what may not change
+//! - `columns`, `spec`: keys and values of a flow; what may not change; `known_specs`: as side tables have it
 //! - `encode`, `rows`, `events`, `refused`: rows as bytes; which of them are no events
 //! - `side`: the side table
 //! - `target`: a target and its side table, opened for an update
@@ -24,6 +24,7 @@ pub(crate) mod batch;
 pub(crate) mod columns;
 pub mod encode;
 mod events;
+pub(crate) mod known_specs;
 pub(crate) mod position;
 mod refused;
 pub(crate) mod rows;

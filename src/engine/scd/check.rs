@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use pipeline::auto_cdc::ScdType;
 use pipeline::scd::compare::{StoredRow, Violation, violations};
 use pipeline::scd::{CheckExample, Invariant, InvariantCount, KeyCounts, ScdCheck};
 
@@ -85,7 +86,7 @@ impl Engine {
 }
 
 fn stored_row(row: &TargetRow) -> StoredRow<'_> {
-    StoredRow { start: row.start.as_deref(), end: row.end.as_deref(), values: &row.values }
+    StoredRow { interval: row.interval(), values: &row.values }
 }
 
 fn count_rows(counts: &mut KeyCounts, rows: &[TargetRow]) {
@@ -105,7 +106,7 @@ async fn unknown_keys(
         let of_key = rows.take(&unknown).await?;
         count_rows(counts, &of_key);
         for row in &of_key {
-            let spans = vec![(row.start.as_deref(), row.end.as_deref())];
+            let spans = vec![row.interval()];
             add(table, &unknown, &Violation { invariant: Invariant::RowsComeFromEvents, rows: spans }, found)?;
         }
     }
@@ -128,9 +129,9 @@ fn words(table: &ScdTable, violation: &Violation<'_>) -> Result<String> {
         Some(bytes) => value::sequence(&table.sequence_codec, bytes),
         None => Ok(absent.to_string()),
     };
-    let spans = violation.rows.iter().map(|(start, end)| match (table.spec.scd_type, start) {
-        (pipeline::auto_cdc::ScdType::One, _) => Ok("a row".to_string()),
-        _ => Ok(format!("[{}, {})", sequence(*start, "NULL")?, sequence(*end, "open")?)),
+    let spans = violation.rows.iter().map(|row| match table.spec.scd_type {
+        ScdType::One => Ok("a row".to_string()),
+        ScdType::Two => Ok(format!("[{}, {})", sequence(row.start, "NULL")?, sequence(row.end, "open")?)),
     });
     let spans: Vec<String> = spans.collect::<Result<_>>()?;
     Ok(match (violation.invariant, spans.is_empty()) {

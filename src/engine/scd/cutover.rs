@@ -22,7 +22,7 @@ use super::as_of::failed;
 use super::feed::{Codecs, ends};
 use super::keys::{after, cursor};
 use super::scd_table::ScdTable;
-use super::target_rows::{TargetRows, Wanted};
+use super::target_rows::{TargetRow, TargetRows, Wanted};
 use super::value;
 use crate::auto_cdc::apply::class_number;
 use crate::auto_cdc::encode::KeyCodec;
@@ -97,7 +97,7 @@ impl Engine {
         let mut evidence: Vec<(bool, CutoverFlow)> = Vec::new();
         for flow in waiting {
             let feed = match &columns {
-                Some(columns) => self.feed(flow, columns, &target.sequence).await?,
+                Some(columns) => self.feed(flow, columns, &target.sequence, None).await?,
                 None => None,
             };
             let of_flow = CutoverFlow {
@@ -244,7 +244,7 @@ impl Engine {
                     intervals.take(&unknown).await?;
                 }
                 let rows = intervals.take(key).await?;
-                let rows: Vec<_> = rows.iter().map(|row| (row.start.as_deref(), row.end.as_deref())).collect();
+                let rows: Vec<_> = rows.iter().map(TargetRow::interval).collect();
                 let stored = ScdTable::stored(key, &members);
                 entry.first_change = first_change(&table.told(&stored), &rows);
             }

@@ -4,10 +4,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use arrow::datatypes::DataType as ArrowType;
 use datafusion::catalog::TableProvider;
 use datafusion::datasource::ViewTable;
 use datafusion::functions_aggregate::expr_fn::{max, min};
-use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder, lit};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, lit};
 use datafusion::scalar::ScalarValue;
 use pipeline::auto_cdc::{SEQUENCE_COLUMN, TRUNCATE_COLUMN};
 use pipeline::data_type::DataType;
@@ -49,11 +50,44 @@ pub(super) struct Feed {
     is_seed: bool,
 }
 
+impl Feed {
+    /// The type of a column.
+    pub fn data_type(&self, name: &str) -> Result<ArrowType> {
+        let schema = self.rows.schema().as_arrow();
+        let field = schema.fields().iter().find(|field| field.name().eq_ignore_ascii_case(name));
+        let field = field.ok_or_else(|| Error::Internal(format!("the query of a flow gives no column `{name}`")))?;
+        Ok(field.data_type().clone())
+    }
+}
+
 impl Engine {
-    /// Plans the query of a flow over all of its sources; None: they have nothing yet. `table`: what the target's
-    /// columns are or will be.
-    pub(super) async fn feed(&self, flow: &Flow, table: &Columns, sequence: &DataType) -> Result<Option<Feed>> {
-        let Some(change) = &flow.change else { return Ok(None) };
+    /// The events of a flow over all of its sources; None: they have nothing yet. `table`: what the target's columns are
+    /// or will be. `more`: a column of the source to keep beside those of the target.
+    pub(super) async fn feed(
+        &self,
+        flow: &Flow,
+        table: &Columns,
+        sequence: &DataType,
+        more: Option<&str>,
+    ) -> Result<Option<Feed>> {
+        let Some((change, query)) = flow.change.as_ref().zip(self.whole_query(flow).await?) else { return Ok(None) };
+        let query = table_feed::events(query, change).map_err(failed)?;
+        let columns = FlowColumns::of(change, query.schema().as_arrow(), sequence.clone(), table);
+        let columns = columns.map_err(|misfits| {
+            let what: Vec<String> = misfits.iter().map(ToString::to_string).collect();
+            Error::user(
+                "schema-mismatch",
+                format!("flow `{}` doesn't fit its table: {}", flow.name, what.join("; ")),
+                "cast the column in the flow's query",
+            )
+        })?;
+        let rows = columns.project(query, more.as_slice()).map_err(failed)?;
+        let keys = columns.keys.iter().map(|key| key.name.clone()).collect();
+        Ok(Some(Feed { rows, keys, is_seed: flow.kind.is_once() }))
+    }
+
+    /// Plans the query of a flow over all of its sources; None: they have nothing yet.
+    pub(super) async fn whole_query(&self, flow: &Flow) -> Result<Option<LogicalPlan>> {
         let graph = self.graph();
         let listings = Listings::new(self.root().to_path_buf());
         let mut providers: HashMap<InputId, Arc<dyn TableProvider>> = HashMap::new();
@@ -88,20 +122,7 @@ impl Engine {
         let session = self.session()?;
         let provide = |input: &ResolvedInput| providers[&input.id].clone();
         let query = plan_reading(&session, graph, &flow.reading, &provide).await;
-        let query = query.map_err(|diagnostics| Error::Invalid { diagnostics })?;
-        let query = table_feed::events(query, change).map_err(failed)?;
-        let columns = FlowColumns::of(change, query.schema().as_arrow(), sequence.clone(), table);
-        let columns = columns.map_err(|misfits| {
-            let what: Vec<String> = misfits.iter().map(ToString::to_string).collect();
-            Error::user(
-                "schema-mismatch",
-                format!("flow `{}` doesn't fit its table: {}", flow.name, what.join("; ")),
-                "cast the column in the flow's query",
-            )
-        })?;
-        let rows = columns.project(query, &[]).map_err(failed)?;
-        let keys = columns.keys.iter().map(|key| key.name.clone()).collect();
-        Ok(Some(Feed { rows, keys, is_seed: flow.kind.is_once() }))
+        query.map(Some).map_err(|diagnostics| Error::Invalid { diagnostics })
     }
 }
 
@@ -173,12 +194,22 @@ fn union(a: LogicalPlan, b: LogicalPlan) -> Result<LogicalPlan> {
 
 /// The events of one feed: key, and the sequence in the column of its side.
 fn side(feed: Feed, codecs: &Codecs) -> Result<LogicalPlan> {
-    let schema = feed.rows.schema().as_arrow().clone();
-    let typed = |name: &str| {
-        let field = schema.fields().iter().find(|field| field.name().eq_ignore_ascii_case(name));
-        let field = field.ok_or_else(|| Error::Internal(format!("the query of a flow gives no column `{name}`")))?;
-        Ok::<_, Error>((column(field.name()), field.data_type().clone()))
-    };
+    let is_seed = feed.is_seed;
+    events(feed, codecs, |key, sequence| {
+        let none = lit(ScalarValue::Binary(None));
+        let sequence = key_bytes(&codecs.sequence, vec![sequence]);
+        let (seeded, live) = if is_seed { (sequence, none) } else { (none, sequence) };
+        vec![key.alias(KEY), seeded.alias(SEEDED), live.alias(LIVE)]
+    })
+}
+
+/// What `columns` makes of a feed's events: of the bytes of the key, and of the sequence with its type.
+pub(super) fn events(
+    feed: Feed,
+    codecs: &Codecs,
+    columns: impl FnOnce(Expr, (Expr, ArrowType)) -> Vec<Expr>,
+) -> Result<LogicalPlan> {
+    let typed = |name: &str| Ok::<_, Error>((column(name), feed.data_type(name)?));
     let keys = feed.keys.iter().map(|key| typed(key)).collect::<Result<Vec<_>>>()?;
     let sequence = typed(SEQUENCE_COLUMN)?;
     // Events without key or sequence are refused or dropped, and TRUNCATE has no key.
@@ -188,14 +219,11 @@ fn side(feed: Feed, codecs: &Codecs) -> Result<LogicalPlan> {
         condition = condition.and(truncates.is_not_true());
     }
     let key = key_bytes(&codecs.keys, keys);
-    let sequence = key_bytes(&codecs.sequence, vec![sequence]);
-    let none = lit(ScalarValue::Binary(None));
-    let (seeded, live) = if feed.is_seed { (sequence, none) } else { (none, sequence) };
     // A view: the names of a query's inputs are no longer seen.
     let rows = Arc::new(ViewTable::new(feed.rows, None));
     let rows = LogicalPlanBuilder::scan("feed", datafusion::datasource::provider_as_source(rows), None);
     rows.and_then(|rows| rows.filter(condition))
-        .and_then(|rows| rows.project([key.alias(KEY), seeded.alias(SEEDED), live.alias(LIVE)]))
+        .and_then(|rows| rows.project(columns(key, sequence)))
         .and_then(LogicalPlanBuilder::build)
         .map_err(failed)
 }

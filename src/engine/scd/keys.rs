@@ -109,7 +109,7 @@ pub(super) fn cursor(key: &[u8]) -> String {
 /// `bad-cursor`.
 pub(super) fn after(cursor: &str) -> Result<Vec<u8>> {
     let digits: Option<Vec<u8>> = cursor.chars().map(|digit| digit.to_digit(16).map(|digit| digit as u8)).collect();
-    match digits.filter(|digits| digits.len() % 2 == 0) {
+    match digits.filter(|digits| digits.len().is_multiple_of(2)) {
         // Keys are prefix-free: the least string behind a key's is below every later key.
         Some(digits) => Ok(digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).chain([0]).collect()),
         None => Err(Error::user(

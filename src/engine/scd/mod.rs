@@ -15,11 +15,15 @@
 //! - `history`, `keys`: members; `as_of`, `diff`: rows; `check`, `cutover`: both
 //! - `target_rows`: the target's rows in order of their keys
 //! - `feed`: sequences by key of flows that haven't run
+//! - `closed`: keys that the seed's last row closes and the target shows (behaviours D-6)
+//! - `ordered`: our bytes within queries
+//! - `question`: all of them as a front end that stays open asks them
 //! - `at_update`: the version of a table that an update left
 
 mod as_of;
 mod at_update;
 mod check;
+mod closed;
 mod cutover;
 mod diff;
 mod feed;
@@ -27,9 +31,11 @@ mod history;
 mod keys;
 mod ordered;
 mod origin;
+mod question;
 mod scd_table;
 mod target_rows;
 mod value;
 
 pub use as_of::AsOfOptions;
+pub(crate) use closed::{ClosedKeys, KnownClosedKeys};
 pub use diff::DiffOptions;

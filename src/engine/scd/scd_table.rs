@@ -46,7 +46,7 @@ pub(super) struct ScdTable {
 }
 
 /// A table that was asked for.
-pub(super) struct Named {
+pub(crate) struct Named {
     pub label: String,
     pub folder: PathBuf,
     /// `DatasetName::key()`.
@@ -58,7 +58,7 @@ impl Engine {
     ///
     /// # Errors
     /// `unknown-dataset`; `not-auto-cdc` with the tables that are.
-    pub(super) fn scd_named(&self, name: &str, state: Option<&State>) -> Result<Named> {
+    pub(crate) fn scd_named(&self, name: &str, state: Option<&State>) -> Result<Named> {
         let graph = self.graph();
         if let Some(id) = graph.find_dataset(name) {
             let dataset = graph.dataset(id);
@@ -215,6 +215,11 @@ impl ScdTable {
             Error::Internal(format!("the pending commit of table `{}` can't be read: {error}", self.label))
         })?;
         Ok(prepared.txns().iter().all(|(app, batch)| table.txn(app).is_some_and(|known| known >= *batch)))
+    }
+
+    /// The folder of its side table.
+    pub fn side_folder(&self) -> &std::path::Path {
+        &self.side_folder
     }
 
     /// Whether the older events of a key are there too.

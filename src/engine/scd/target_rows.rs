@@ -9,6 +9,7 @@ use datafusion::logical_expr::{Expr, LogicalPlanBuilder, lit};
 use datafusion::scalar::ScalarValue;
 use futures::StreamExt;
 use pipeline::auto_cdc::{END_AT, START_AT, ScdType};
+use pipeline::scd::compare::Interval;
 
 use super::as_of::failed;
 use super::ordered::{key_bytes, row_bytes};
@@ -32,6 +33,12 @@ pub(super) struct TargetRow {
     pub end: Option<Vec<u8>>,
     /// Empty unless values were wanted.
     pub values: Vec<u8>,
+}
+
+impl TargetRow {
+    pub fn interval(&self) -> Interval<'_> {
+        Interval { start: self.start.as_deref(), end: self.end.as_deref() }
+    }
 }
 
 /// Rows sorted by the bytes of their keys.

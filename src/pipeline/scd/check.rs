@@ -7,6 +7,7 @@ use crate::auto_cdc::ScdType;
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct ScdCheck {
     pub table: String,
+    #[serde(serialize_with = "super::as_number")]
     pub scd_type: ScdType,
     pub counts: KeyCounts,
     /// One each of [`Invariant::of`], those that hold too.

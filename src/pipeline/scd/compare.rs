@@ -4,21 +4,28 @@ use super::{FirstChange, Invariant};
 use crate::auto_cdc::ScdType;
 use crate::timeline::{Kind, RowBytes, Told};
 
-/// A row of a key as the table has it; sequences and values as bytes.
+/// From when to when a row holds, as bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StoredRow<'a> {
+pub struct Interval<'a> {
     /// `__START_AT`; None: NULL, or SCD type 1.
     pub start: Option<&'a [u8]>,
     /// `__END_AT`; None: open.
     pub end: Option<&'a [u8]>,
+}
+
+/// A row of a key as the table has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StoredRow<'a> {
+    pub interval: Interval<'a>,
+    /// As bytes.
     pub values: &'a [u8],
 }
 
-/// An invariant that a key violates, and the rows that do it as (start, end).
+/// An invariant that a key violates, and the rows that do it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation<'a> {
     pub invariant: Invariant,
-    pub rows: Vec<(Option<&'a [u8]>, Option<&'a [u8]>)>,
+    pub rows: Vec<Interval<'a>>,
 }
 
 /// Everything that is wrong with a key: `stored` are its rows in the table, in any order, `told` what its events make.
@@ -30,22 +37,20 @@ pub fn violations<'a>(
     rows: &dyn RowBytes,
 ) -> Vec<Violation<'a>> {
     let mut found = Vec::new();
-    let mut report =
-        |invariant, rows: Vec<(Option<&'a [u8]>, Option<&'a [u8]>)>| found.push(Violation { invariant, rows });
-    let span = |row: &StoredRow<'a>| (row.start, row.end);
+    let mut report = |invariant, rows: Vec<Interval<'a>>| found.push(Violation { invariant, rows });
     let mut sorted: Vec<&StoredRow<'a>> = stored.iter().collect();
-    sorted.sort_by_key(|row| (row.start, row.end.is_none(), row.end));
-    let open: Vec<&StoredRow<'a>> = sorted.iter().copied().filter(|row| row.end.is_none()).collect();
+    sorted.sort_by_key(|row| (row.interval.start, row.interval.end.is_none(), row.interval.end));
+    let open: Vec<&StoredRow<'a>> = sorted.iter().copied().filter(|row| row.interval.end.is_none()).collect();
+    let all_open = || open.iter().map(|row| row.interval).collect();
     if scd_type == ScdType::Two {
-        for row in &sorted {
-            if row.start.is_none() || row.end.is_some_and(|end| row.start.is_some_and(|start| start >= end)) {
-                report(Invariant::StartBeforeEnd, vec![span(row)]);
+        let mut before: Option<Interval<'a>> = None;
+        for row in sorted.iter().map(|row| row.interval) {
+            let starts_too_late = row.end.is_some_and(|end| row.start.is_some_and(|start| start >= end));
+            if row.start.is_none() || starts_too_late {
+                report(Invariant::StartBeforeEnd, vec![row]);
             }
-        }
-        let mut before: Option<&StoredRow<'a>> = None;
-        for row in &sorted {
             if let Some(before) = before.filter(|before| before.end.is_none_or(|end| row.start < Some(end))) {
-                report(Invariant::NoOverlap, vec![span(before), span(row)]);
+                report(Invariant::NoOverlap, vec![before, row]);
             }
             let reaches_further =
                 before.is_none_or(|before| before.end.is_some_and(|end| row.end.is_none_or(|of_row| of_row > end)));
@@ -55,22 +60,23 @@ pub fn violations<'a>(
         }
     }
     if open.len() > 1 {
-        report(Invariant::OneOpenRow, open.iter().map(|row| span(row)).collect());
+        report(Invariant::OneOpenRow, all_open());
     }
 
     let mut is_found = vec![false; told.rows.len()];
     for row in &sorted {
         let made = told.rows.iter().enumerate().position(|(at, made)| {
-            let is_there = scd_type == ScdType::One || (Some(made.start), made.end) == span(row);
+            let is_there =
+                scd_type == ScdType::One || Interval { start: Some(made.start), end: made.end } == row.interval;
             !is_found[at] && is_there && rows.are_equal(&told.members[made.last].values, row.values)
         });
         match made {
             Some(at) => is_found[at] = true,
-            None => report(Invariant::RowsComeFromEvents, vec![span(row)]),
+            None => report(Invariant::RowsComeFromEvents, vec![row.interval]),
         }
     }
     for (made, _) in told.rows.iter().zip(is_found).filter(|(_, is_found)| !is_found) {
-        report(Invariant::EventsShowAsRows, vec![(Some(made.start), made.end)]);
+        report(Invariant::EventsShowAsRows, vec![Interval { start: Some(made.start), end: made.end }]);
     }
     if scd_type == ScdType::Two {
         let is_latest = match (latest, open.as_slice()) {
@@ -79,7 +85,7 @@ pub fn violations<'a>(
             _ => false,
         };
         if !is_latest {
-            report(Invariant::OpenRowsAreLatest, open.iter().map(|row| span(row)).collect());
+            report(Invariant::OpenRowsAreLatest, all_open());
         }
     }
     found
@@ -87,14 +93,15 @@ pub fn violations<'a>(
 
 /// What the first live event of a seeded key made of its rows in a table of SCD type 2; None unless it came after the
 /// seed.
-pub fn first_change(told: &Told<'_>, stored: &[(Option<&[u8]>, Option<&[u8]>)]) -> Option<FirstChange> {
+pub fn first_change(told: &Told<'_>, stored: &[Interval<'_>]) -> Option<FirstChange> {
     let (seeded, live) = (told.cutover.last_seeded?, told.cutover.first_live?);
     if live <= seeded {
         return None;
     }
-    let starting = stored.iter().filter(|(start, _)| *start == Some(live)).count();
-    let ending = stored.iter().filter(|(start, end)| *end == Some(live) && *start < Some(live)).count();
-    let around = stored.iter().filter(|(start, end)| *start < Some(live) && end.is_none_or(|end| end > live)).count();
+    let count = |is: &dyn Fn(&Interval<'_>) -> bool| stored.iter().filter(|row| is(row)).count();
+    let starting = count(&|row| row.start == Some(live));
+    let ending = count(&|row| row.end == Some(live) && row.start < Some(live));
+    let around = count(&|row| row.start < Some(live) && row.end.is_none_or(|end| end > live));
     let was_there = usize::from(told.row_before(live).is_some());
     let Some(event) = told.first_live() else { return Some(FirstChange::Wrong) };
     let (expected, change) = match event.kind {
@@ -161,11 +168,8 @@ mod tests {
     fn row(text: &'static str) -> StoredRow<'static> {
         let (span, values) = text.split_at(text.len() - 1);
         let (start, end) = span.split_once('-').expect("a span");
-        StoredRow {
-            start: Some(start.as_bytes()),
-            end: Some(end.as_bytes()).filter(|end| !end.is_empty()),
-            values: values.as_bytes(),
-        }
+        let end = Some(end.as_bytes()).filter(|end| !end.is_empty());
+        StoredRow { interval: Interval { start: Some(start.as_bytes()), end }, values: values.as_bytes() }
     }
 
     #[test]
@@ -227,7 +231,7 @@ mod tests {
             let mut events: Vec<&str> = events.to_vec();
             events.sort_unstable();
             let told = told(Vec::leak(events));
-            let spans: Vec<_> = rows.iter().map(|text| row(text)).map(|row| (row.start, row.end)).collect();
+            let spans: Vec<_> = rows.iter().map(|text| row(text).interval).collect();
             assert_eq!(first_change(&told, &spans), expected, "{told:?}");
         }
     }

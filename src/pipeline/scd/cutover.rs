@@ -6,7 +6,7 @@ use super::KeyPart;
 use crate::auto_cdc::ScdType;
 
 /// What is asked.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct CutoverRequest {
     /// Only this key: its value, or `column=value` of each of its columns. Empty: all keys.
     pub key: Vec<String>,
@@ -24,6 +24,7 @@ pub struct CutoverRequest {
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct CutoverCheck {
     pub target: String,
+    #[serde(serialize_with = "super::as_number")]
     pub scd_type: ScdType,
     /// Spark's spelling of the sequence's type.
     pub sequence_type: String,
@@ -72,7 +73,7 @@ pub enum Evidence {
 }
 
 /// How the sequences of a key's seed and of its live feed lie.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// The first live sequence is after the last seeded one.
@@ -202,16 +203,18 @@ mod tests {
 
     #[test]
     fn verdicts_compare_the_first_live_with_the_last_seeded_sequence() {
-        let cases: [(Option<&[u8]>, Option<&[u8]>, Option<Verdict>); 6] = [
+        let cases = [
             (None, None, None),
-            (Some(&[1]), None, Some(Verdict::SeedOnly)),
-            (None, Some(&[1]), Some(Verdict::LiveOnly)),
-            (Some(&[1]), Some(&[2]), Some(Verdict::Contiguous)),
-            (Some(&[2]), Some(&[2]), Some(Verdict::Tie)),
-            (Some(&[2]), Some(&[1]), Some(Verdict::Stale)),
+            (Some(1), None, Some(Verdict::SeedOnly)),
+            (None, Some(1), Some(Verdict::LiveOnly)),
+            (Some(1), Some(2), Some(Verdict::Contiguous)),
+            (Some(2), Some(2), Some(Verdict::Tie)),
+            (Some(2), Some(1), Some(Verdict::Stale)),
         ];
         for (seeded, live, expected) in cases {
-            assert_eq!(Verdict::of(seeded, live), expected, "{seeded:?} {live:?}");
+            let (of_seed, of_live): (Option<[u8; 1]>, Option<[u8; 1]>) = (seeded.map(|s| [s]), live.map(|l| [l]));
+            let verdict = Verdict::of(of_seed.as_ref().map(|s| &s[..]), of_live.as_ref().map(|l| &l[..]));
+            assert_eq!(verdict, expected, "{seeded:?} {live:?}");
         }
     }
 }

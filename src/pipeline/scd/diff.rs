@@ -18,6 +18,7 @@ pub struct AsOf {
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct ScdDiff {
     pub table: String,
+    #[serde(serialize_with = "super::as_number")]
     pub scd_type: ScdType,
     pub range: DiffRange,
     /// The columns of [`RowDiff::before`] and [`RowDiff::after`]: the table's without keys; between versions with
@@ -35,7 +36,7 @@ pub struct ScdDiff {
 }
 
 /// Between what.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(tag = "of", rename_all = "snake_case")]
 pub enum DiffRange {
     /// Two sequences of the whole table.

@@ -8,6 +8,7 @@ use crate::report::Column;
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct KeyHistory {
     pub table: String,
+    #[serde(serialize_with = "super::as_number")]
     pub scd_type: ScdType,
     pub key: Vec<KeyPart>,
     /// The table's columns without keys, `__START_AT` and `__END_AT`.

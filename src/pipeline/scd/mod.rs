@@ -6,6 +6,7 @@
 //! - `check`: does the table say what its events say
 //! - `compare`: rows of a key against its events, pure
 //! - `cutover`: for every key, did the live feed take over where the seed ended
+//! - `question`: each of them as a front end that stays open asks it, and what it gets
 
 pub mod check;
 pub mod compare;
@@ -13,6 +14,9 @@ pub mod cutover;
 pub mod diff;
 pub mod history;
 pub mod keys;
+pub mod question;
+
+use crate::auto_cdc::ScdType;
 
 pub use check::{CheckExample, Invariant, InvariantCount, KeyCounts, ScdCheck};
 pub use cutover::{
@@ -22,9 +26,18 @@ pub use cutover::{
 pub use diff::{AsOf, ColumnChanges, DiffRange, RowChange, RowDiff, ScdDiff};
 pub use history::{Effect, EventKind, EventPlace, KeyEvent, KeyHistory, Version};
 pub use keys::{KeyFilter, KeyFlags, KeyPage, KeyRequest, KeySummary};
+pub use question::{ScdQuestion, ScdReport};
+
+/// Writes the SCD type as its number.
+fn as_number<S: serde::Serializer>(scd_type: &ScdType, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u8(match scd_type {
+        ScdType::One => 1,
+        ScdType::Two => 2,
+    })
+}
 
 /// A key column's value.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub struct KeyPart {
     pub column: String,
     pub value: String,

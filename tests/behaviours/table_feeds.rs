@@ -93,7 +93,7 @@ fn a_compaction_between_two_reads_changes_nothing() {
         workspace.run_ok(&["--refresh", "customers", "--refresh", "bronze"]);
         assert_eq!(files(), [format!("{}", 2 + 20 * (round + 1))]);
     }
-    let operations = workspace.command(&["history", "customers"]);
+    let operations = workspace.command(&["describe", "customers"]);
     assert!(operations.result.to_string().contains("OPTIMIZE"), "{operations}");
     events(&workspace, 50, &[(2, None)]);
     workspace.run_ok(&[]);
