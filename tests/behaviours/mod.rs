@@ -9,6 +9,7 @@
 //! - `traps.rs`: edits and renames that would read or drop rows without being asked to
 //! - `layers.rs`: bronze, silver, gold; materialized views
 //! - `table_streams.rs`: `STREAM table`, by version
+//! - `table_feeds.rs`: what the versions of a table did to its rows, and AUTO CDC over it
 //! - `refresh.rs`: selections, full refreshes, resets, failures and what they leave
 //! - `order.rs`: `depends_on` as it runs; `order_rules.rs`: what it may say and how it is shown
 //! - `snapshot_backfill.rs`: AUTO CDC FROM SNAPSHOT: a snapshot once beside a change feed (C), and periodic ones
@@ -35,6 +36,7 @@ mod scd_migration;
 mod schema;
 mod snapshot_backfill;
 mod sources;
+mod table_feeds;
 mod table_streams;
 mod traps;
 

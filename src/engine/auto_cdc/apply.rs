@@ -208,8 +208,10 @@ impl<'t> Application<'t> {
         );
         let keeps_all = is_history || !matches!(batch.silence, SilenceRule::None);
         let schema = columns.table.schema();
-        let is_value =
-            |name: &str| !columns.keys.iter().any(|key| key.name == *name) && ![START_AT, END_AT].contains(&name);
+        let is_value = |name: &str| {
+            let is_interval = is_history && [START_AT, END_AT].contains(&name);
+            !is_interval && !columns.keys.iter().any(|key| key.name == *name)
+        };
         Ok(Application {
             key_codec: KeyCodec::new(columns.keys.iter().map(|key| key.data_type.clone()).collect())?,
             sequence_codec: KeyCodec::new(vec![spec.sequence.clone()])?,

@@ -44,10 +44,12 @@ impl FlowColumns {
             fields.extend(interval(&sequence));
         }
         let table = grow(table, &fields)?;
+        // Of a table of type 1 these are columns as any: it may be a copy of one of type 2.
+        let is_own = |name: &str| change.scd_type() == ScdType::Two && is_interval(name);
         let in_table = |name: &str| position(&table.fields, name).map(|at| table.fields[at].clone());
         let values: Vec<Field> = fields
             .iter()
-            .filter(|field| !change.is_key(&field.name) && !is_interval(&field.name))
+            .filter(|field| !change.is_key(&field.name) && !is_own(&field.name))
             .filter_map(|field| in_table(&field.name))
             .collect();
         let ignored = change.ignore_null_columns(&given).into_iter().map(|at| given[at].to_string()).collect();

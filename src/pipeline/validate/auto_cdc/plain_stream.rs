@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::flows_into;
+use crate::definition::DatasetKind;
 use crate::diagnostic::Diagnostic;
 use crate::graph::{Flow, FlowKind, Graph, Reading, ResolvedInput, Source};
 use crate::query::Input;
@@ -12,7 +13,10 @@ use crate::text::Span;
 pub(in crate::validate) fn check(graph: &Graph, _settings: &Settings, diagnostics: &mut Vec<Diagnostic>) {
     let mut told = BTreeSet::new();
     for flow in &graph.flows {
-        for input in graph.all_inputs(&flow.reading).into_iter().filter(|input| flow.reads_as_stream(input)) {
+        // A table that reads itself is a cycle.
+        let is_own = |input: &ResolvedInput| matches!(input.source, Source::Dataset { id, .. } if id == flow.target);
+        let streams = graph.all_inputs(&flow.reading).into_iter().filter(|input| flow.reads_as_stream(input));
+        for input in streams.filter(|input| !is_own(input)) {
             report(
                 graph,
                 input,
@@ -46,24 +50,26 @@ fn report(
     diagnostics: &mut Vec<Diagnostic>,
 ) {
     let Source::Dataset { id, stream } = &input.source else { return };
-    if !input.is_stream || stream.reads_change_feed || stream.skip_change_commits {
+    let read = graph.dataset(*id);
+    // Streams of materialized views are refused by `stream_or_batch`, whoever writes them.
+    let is_plain = input.is_stream && !stream.reads_change_feed && !stream.skip_change_commits;
+    if !is_plain || read.kind() != DatasetKind::StreamingTable {
         return;
     }
-    let read = graph.dataset(*id);
     let flows: Vec<&Flow> = flows_into(graph, read).into_iter().map(|(flow, _)| flow).collect();
     let Some(first) = flows.first() else { return };
     if !told.insert((input.span.file.0, input.span.start, input.span.end)) {
         return;
     }
     let names: Vec<String> = flows.iter().map(|flow| format!("`{}`", flow.name)).collect();
-    let flow_words = if names.len() == 1 { "flow" } else { "flows" };
+    let writers = match names.as_slice() {
+        [name] => format!("flow {name} of AUTO CDC writes it"),
+        names => format!("flows {} of AUTO CDC write it", names.join(", ")),
+    };
     let label = &read.label;
     let message = format!("`{label}` is read as a stream of new rows, and its rows change and leave");
     let diagnostic = Diagnostic::error("stream-of-changed-table", input.span, message)
-        .reason(format!(
-            "{flow_words} {} of AUTO CDC write it by key; a plain stream fails at the first row that is replaced or removed",
-            names.join(", ")
-        ))
+        .reason(format!("{writers} by key; a plain stream fails at the first row that is replaced or removed"))
         .label(first.name_span, format!("`{}` changes its rows", first.name))
         .help(format!(
             "read its changes: STREAM({label}) WITH (READCHANGEFEED = TRUE), which adds `_change_type`, `_commit_version` \
