@@ -111,7 +111,7 @@ pub struct ChangeFeed {
     pub ignore_null_updates: Option<Spanned<IgnoreNulls>>,
     /// `COLUMNS …`; None: every column of the source.
     pub columns: Option<Spanned<ColumnSelection>>,
-    /// `COLUMNS TO UPDATE column`: an ARRAY<STRING> that names the columns which an event writes.
+    /// `COLUMNS TO UPDATE column`: an `ARRAY<STRING>` that names the columns which an event writes.
     pub columns_to_update: Option<Spanned<String>>,
     /// The expression of `SEQUENCE BY`.
     pub sequence_span: Span,

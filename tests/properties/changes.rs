@@ -65,6 +65,9 @@ struct Event {
     position: usize,
 }
 
+/// Rows by key, and the version.
+type Snapshot = (BTreeMap<u64, [Option<u64>; 3]>, u64);
+
 /// A table with its clauses and all that is ever fed to it.
 #[derive(Debug)]
 struct Table {
@@ -80,7 +83,7 @@ struct Table {
     sources: Vec<Source>,
     events: Vec<Event>,
     /// The keys of the snapshot, and its version.
-    snapshot: Option<(BTreeMap<u64, [Option<u64>; 3]>, u64)>,
+    snapshot: Option<Snapshot>,
     files_per_batch: u64,
     /// The round in which the seed or the snapshot is added to the definitions.
     added: usize,

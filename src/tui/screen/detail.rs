@@ -77,6 +77,9 @@ fn changed(base: &Version, version: &Version) -> Vec<usize> {
     (0..version.values.len()).filter(|at| base.values.get(*at) != version.values.get(*at)).collect()
 }
 
+/// What a version has in a column; None: there is no such version, Some(None): NULL.
+type Cell = Option<Option<String>>;
+
 fn draw_diff(app: &mut App, history: &KeyHistory, inner: Rect, buffer: &mut Buffer) {
     let theme = app.options.theme;
     if inner.height < 2 {
@@ -89,10 +92,8 @@ fn draw_diff(app: &mut App, history: &KeyHistory, inner: Rect, buffer: &mut Buff
     };
     let base = app.scd.base().cloned();
     let changes = base.as_ref().map(|base| changed(base, &version)).unwrap_or_default();
-    let cell = |of: Option<&Version>, at: usize| -> Option<Option<String>> {
-        of.map(|of| of.values.get(at).cloned().flatten())
-    };
-    let mut lines: Vec<(bool, String, Option<Option<String>>, Option<Option<String>>)> = Vec::new();
+    let cell = |of: Option<&Version>, at: usize| -> Cell { of.map(|of| of.values.get(at).cloned().flatten()) };
+    let mut lines: Vec<(bool, String, Cell, Cell)> = Vec::new();
     let unchanged = (0..history.columns.len()).filter(|at| !changes.contains(at));
     for at in changes.iter().copied().chain(unchanged) {
         let name = history.columns[at].name.clone();
@@ -121,7 +122,7 @@ fn draw_diff(app: &mut App, history: &KeyHistory, inner: Rect, buffer: &mut Buff
     let rows = begin_list(app, lines.len(), inner);
     for (row, at) in rows {
         let (is_changed, name, before, after) = &lines[at];
-        let text = |value: &Option<Option<String>>| -> (String, Role) {
+        let text = |value: &Cell| -> (String, Role) {
             match value {
                 Some(Some(value)) => (one_line(value), if *is_changed { Role::Warning } else { Role::Text }),
                 Some(None) => ("NULL".to_string(), Role::Muted),
