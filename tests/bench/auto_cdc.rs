@@ -25,8 +25,8 @@
 //! differ in a row, and shows how; a missed aim is only printed. Without Python or the registry nothing is compared.
 //!
 //! Parts: `change_feed` (input), `customers` (both sides and the comparison), `duckdb_auto_cdc.py` (the peer), `layout`
-//! (the files of a table), `process` (measuring). The peak of the 10 M target needs 10 GB of disk, its tables are
-//! removed at the end. Machines differ and are busy: compare within one run only.
+//! (the files of a table), `process` (measuring). The largest target needs about 6 GB of disk for a while; tables are
+//! removed when they are measured. Machines differ and are busy: compare within one run only.
 
 mod change_feed;
 mod customers;

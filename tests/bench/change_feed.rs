@@ -49,7 +49,7 @@ pub fn feed(folder: &Path, events: u64, keys: u64, files: u64) -> io::Result<Vec
             false => {
                 let part = Draw(index).below("key", 1 << 20);
                 // The square of a part: half of the events are on a quarter of the keys.
-                ((part * part) >> 20) * keys >> 20
+                (((part * part) >> 20) * keys) >> 20
             }
         };
         let arrived = arrival(&walk(events, key_of, |_| false), events * 15 / 100);

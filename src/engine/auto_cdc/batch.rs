@@ -73,7 +73,14 @@ pub(crate) async fn run(
         None => SilenceRule::Nulls,
     };
     let class = if run.flow.kind.is_once() { Class::Once } else { Class::Live };
-    let mut what = Batch { columns, flow: side_flow(run, class), app_id: run.app_id(), batch, silence };
+    let mut what = Batch {
+        columns,
+        flow: side_flow(run, class),
+        app_id: run.app_id(),
+        batch,
+        silence,
+        threads: partitions(run, u64::MAX),
+    };
 
     let target = run.update.change_targets.of(run).await?;
     let (applied, refused) = {

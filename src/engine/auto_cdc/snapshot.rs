@@ -289,6 +289,7 @@ pub(crate) async fn apply(
         app_id: run.app_id(),
         batch,
         silence: SilenceRule::None,
+        threads: 1,
     };
     let target = run.update.change_targets.of(run).await?;
     let (applied, absent, dropped) = {
