@@ -22,7 +22,7 @@ use crate::fail_point;
 use crate::generation::{dataset_app_id, flows_in, promoted_in};
 use crate::record::About;
 use crate::state::{FullRefresh, State};
-use crate::table::{Table, TableSpec};
+use crate::table::{FULL_REFRESH, Table, TableSpec};
 use crate::update::{Target, Update};
 
 fn shadow_folder(folder: &Path, generation: i64) -> PathBuf {
@@ -99,14 +99,13 @@ async fn promote(update: &Update, id: DatasetId, target: &Target) -> Result<()> 
 
 /// Makes the promoting commit; a table that is gone is made anew.
 async fn commit(update: &Update, dataset: &Dataset, target: &Target, folder: &Path, generation: i64) -> Result<()> {
-    const OPERATION: &str = "FULL REFRESH";
     let shadow = Table::open(&target.folder)?
         .ok_or_else(|| Error::Internal(format!("the shadow table of `{}` is gone", dataset.label)))?;
     let mut txns: Vec<(String, i64)> = shadow.all_txns().iter().map(|(app, batch)| (app.clone(), *batch)).collect();
     txns.push((dataset_app_id(&dataset.name.key()), generation));
     match update.engine.tables().get(folder)? {
-        Some(table) => drop(table.lock().await.promote(shadow, txns, OPERATION).await?),
-        None => drop(Table::create_from(folder, &dataset.label, shadow, &txns, OPERATION)?),
+        Some(table) => drop(table.lock().await.promote(shadow, txns, FULL_REFRESH).await?),
+        None => drop(Table::create_from(folder, &dataset.label, shadow, &txns, FULL_REFRESH)?),
     }
     Ok(())
 }

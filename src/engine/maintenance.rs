@@ -49,7 +49,7 @@ async fn run(update: &Update) -> Result<()> {
             (true, Some(target)) => {
                 let mut target = target.lock().await;
                 target.finish_merging().await?;
-                target.compact(&CompactionLimits::default()).await?
+                target.compact(&CompactionLimits { rewrites_small: true, ..CompactionLimits::default() }).await?
             }
             // Nothing was written.
             (true, None) => Compacted::default(),

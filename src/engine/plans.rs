@@ -89,8 +89,11 @@ pub(crate) struct PlannedQuery {
 #[derive(Debug)]
 pub(crate) enum Output {
     Fields(Vec<Field>),
-    /// What a Delta table says against their names.
-    Names(String),
+    /// What a Delta table says against their names, which don't matter to a version.
+    Names {
+        fields: Vec<Field>,
+        why: String,
+    },
     Misfits(Vec<Misfit>),
 }
 
@@ -99,7 +102,7 @@ impl Output {
         match output_fields(plan.schema().as_arrow()) {
             Ok(fields) => match crate::table::canonical(&Columns::grown(fields.clone()).schema()) {
                 Ok(_) => Output::Fields(fields),
-                Err(why) => Output::Names(why),
+                Err(why) => Output::Names { fields, why },
             },
             Err(misfits) => Output::Misfits(misfits),
         }

@@ -14,16 +14,19 @@ use pipeline::graph::{Dataset, Graph, Reading, ResolvedInput, Source};
 use pipeline::parse;
 use pipeline::report::{Column, Rows};
 use pipeline::text::{FileId, MappedText, SourceFile};
+use tokio::sync::OwnedMutexGuard;
 
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::listings::Listings;
 use crate::micro_batch::query_error;
 use crate::reading::{empty, plan_reading, plan_view};
+use crate::source::change_feed::{FeedRows, whole_feed};
 use crate::source::external;
 use crate::source::files::{ScanCounters, table_provider};
 use crate::source::flow_sources::flow_sources;
 use crate::status::column;
+use crate::table::Table;
 
 /// What of a dataset is shown.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -146,6 +149,11 @@ impl Engine {
         folder: &std::path::Path,
         version: Option<i64>,
     ) -> Result<Arc<dyn TableProvider>> {
+        self.stored_table(label, folder).await?.provider(version).await
+    }
+
+    /// The table in `folder` as it is now.
+    async fn stored_table(&self, label: &str, folder: &std::path::Path) -> Result<OwnedMutexGuard<Table>> {
         let Some(table) = self.tables().get(folder)? else {
             return Err(Error::user(
                 "nothing-stored",
@@ -153,9 +161,9 @@ impl Engine {
                 "start an update: flowbench run",
             ));
         };
-        let mut table = table.lock().await;
+        let mut table = table.lock_owned().await;
         table.refresh()?;
-        table.provider(version).await
+        Ok(table)
     }
 
     /// A dataset that is no longer in the files, or a `[[source]]`.
@@ -228,9 +236,17 @@ impl Engine {
         for source in flow_sources(graph, reading) {
             let input: &ResolvedInput = source.input;
             let provider: Arc<dyn TableProvider> = match &input.source {
-                Source::Dataset { id, .. } => {
+                Source::Dataset { id, stream } => {
                     let dataset = graph.dataset(*id);
-                    self.stored(&dataset.label, &self.table_folder(&dataset.name), None).await?
+                    let table = self.stored_table(&dataset.label, &self.table_folder(&dataset.name)).await?;
+                    match stream.reads_change_feed {
+                        true => FeedRows::provider(&table, whole_feed(&table, table.version())?, &[]).await?,
+                        false => table.provider(None).await?,
+                    }
+                }
+                Source::External { id, stream } if stream.reads_change_feed => {
+                    let table = external::open_delta(&graph.externals[id.0], self.settings(), self.root())?;
+                    FeedRows::provider(&table, whole_feed(&table, table.version())?, &[]).await?
                 }
                 Source::External { id, .. } => self.external(id.0, None, &listings).await?,
                 Source::Files(spec) => {

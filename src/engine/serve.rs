@@ -319,6 +319,11 @@ impl Serving {
                 let outcome = engine.save(&[fixed]).map_err(|error| problem(&error, Some(&engine)));
                 answers.tell(Answer::Done { command: format!("fix of {path}"), outcome });
             }),
+            Command::Inspect { question } => self.task(async move |answers, _| {
+                let report = engine.inspect(&question).await.map(Box::new);
+                let report = report.map_err(|error| problem(&error, Some(&engine)));
+                answers.tell(Answer::Inspected { question, report });
+            }),
             Command::Rows { dataset, from, count } => {
                 let (open, revision) = (self.rows.clone(), self.revision);
                 self.task(async move |answers, _| {

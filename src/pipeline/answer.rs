@@ -12,6 +12,7 @@ use crate::event::Event;
 use crate::load::Pipeline;
 use crate::plan::Notice;
 use crate::report::{PlanReport, ResetReport, Rows, Status, UpdateReport};
+use crate::scd::{ScdQuestion, ScdReport};
 
 /// One thing that the engine tells.
 #[derive(Debug, Clone)]
@@ -55,6 +56,11 @@ pub enum Answer {
         dataset: String,
         from: usize,
         rows: Result<Rows, Problem>,
+    },
+    /// What was asked about an AUTO CDC table.
+    Inspected {
+        question: ScdQuestion,
+        report: Result<Box<ScdReport>, Problem>,
     },
     /// A command that changes the workspace's state is done; its words as on the command line.
     Done {

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::change_feed::{is_change_feed, is_change_feed_column};
 use crate::data_type::DataType;
 use crate::query::Query;
 use crate::text::{FileId, Span, Spanned};
@@ -110,7 +111,7 @@ pub struct ChangeFeed {
     pub ignore_null_updates: Option<Spanned<IgnoreNulls>>,
     /// `COLUMNS …`; None: every column of the source.
     pub columns: Option<Spanned<ColumnSelection>>,
-    /// `COLUMNS TO UPDATE column`: an ARRAY<STRING> that names the columns which an event writes.
+    /// `COLUMNS TO UPDATE column`: an `ARRAY<STRING>` that names the columns which an event writes.
     pub columns_to_update: Option<Spanned<String>>,
     /// The expression of `SEQUENCE BY`.
     pub sequence_span: Span,
@@ -275,12 +276,24 @@ impl ChangeFlow {
     }
 
     /// The columns of the source that the target gets, as indices into `source`, in its order. Internal columns of a
-    /// feed's query are never among them.
+    /// feed's query are never among them; those that tell of the change in a table's change feed only if `COLUMNS` or
+    /// `KEYS` names them.
     pub fn kept_columns(&self, source: &[impl AsRef<str>]) -> Vec<usize> {
-        let selection = self.feed().and_then(|feed| feed.columns.as_ref());
-        let is_kept =
-            |column: &str| !is_internal(column) && selection.is_none_or(|selection| selection.value.holds(column));
+        let selection = self.feed().and_then(|feed| feed.columns.as_ref()).map(|columns| &columns.value);
+        let is_table_feed = self.reads_table_feed(source);
+        let is_named = |column: &str| matches!(selection, Some(ColumnSelection::On(_))) || self.is_key(column);
+        let is_kept = |column: &str| {
+            !is_internal(column)
+                && selection.is_none_or(|selection| selection.holds(column))
+                && (!is_table_feed || !is_change_feed_column(column) || is_named(column))
+        };
         (0..source.len()).filter(|at| is_kept(source[*at].as_ref())).collect()
+    }
+
+    /// True if the source, whose columns these are, is the change feed of a table: its `_change_type` says which events
+    /// are deletes, unless the flow does, and that rows as they were before a change are no events.
+    pub fn reads_table_feed(&self, source: &[impl AsRef<str>]) -> bool {
+        self.feed().is_some() && is_change_feed(source)
     }
 
     /// True if a change of the column starts a new row of SCD type 2.
@@ -433,6 +446,24 @@ mod tests {
             assert_eq!(words(flow.kept_columns(&SOURCE)), kept, "{flow:?}");
             assert_eq!(words(flow.tracked_columns(&SOURCE)), of_history, "{flow:?}");
             assert_eq!(words(flow.ignore_null_columns(&SOURCE)), of_null, "{flow:?}");
+        }
+    }
+
+    #[test]
+    fn what_tells_of_a_change_in_a_change_feed_is_kept_if_it_is_named() {
+        use ColumnSelection::{Except, On};
+        const SOURCE: [&str; 5] = ["id", "name", "_Change_Type", "_commit_version", "_commit_timestamp"];
+        let kept = |flow: &ChangeFlow, source: &[&str]| {
+            flow.kept_columns(source).into_iter().map(|at| source[at]).collect::<Vec<_>>().join(" ")
+        };
+        let mut flow = feed(None, None, None);
+        assert_eq!(kept(&flow, &SOURCE), "id name");
+        assert_eq!(kept(&flow, &SOURCE[..4]), "id name _Change_Type _commit_version", "no feed without the time");
+        flow.keys.extend(names(&["_COMMIT_VERSION"]));
+        assert_eq!(kept(&flow, &SOURCE), "id name _commit_version");
+        let selections = [(On(names(&["id", "_change_type"])), "id _Change_Type"), (Except(names(&["name"])), "id")];
+        for (selection, expected) in selections {
+            assert_eq!(kept(&feed(Some(selection), None, None), &SOURCE), expected);
         }
     }
 

@@ -1,5 +1,7 @@
 //! What a front end may ask of the engine. Plain data; so are the answers ([`crate::answer`]).
 
+use crate::scd::ScdQuestion;
+
 /// What to run in an update. Names are as people type them; `plan::plan_update` resolves them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct UpdateRequest {
@@ -99,5 +101,9 @@ pub enum Command {
     /// Removes an inactive dataset from disk.
     Drop {
         dataset: String,
+    },
+    /// Keys, history, checks of an AUTO CDC table.
+    Inspect {
+        question: ScdQuestion,
     },
 }

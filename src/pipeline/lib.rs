@@ -16,6 +16,7 @@ pub mod ddl;
 pub mod settings;
 pub mod query;
 pub mod read_files;
+pub mod change_feed;
 pub mod auto_cdc;
 pub mod definition;
 pub mod workspace;

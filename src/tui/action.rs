@@ -9,6 +9,8 @@ pub enum Action {
     ShowRuns,
     ShowData,
     ShowLog,
+    ShowCutover,
+    Inspect,
     Up,
     Down,
     Left,
@@ -37,6 +39,18 @@ pub enum Action {
     PreviousFound,
     Filter,
     Follow,
+    KeyFilter,
+    EarlierStop,
+    LaterStop,
+    FirstStop,
+    LastStop,
+    TypeTime,
+    Diff,
+    PickVersion,
+    CompareTimes,
+    Check,
+    KeyEvents,
+    OpenSource,
     RunMenu,
     ResetMenu,
     Validate,
@@ -56,12 +70,15 @@ pub enum Screen {
     Graph,
     Runs,
     Data,
+    /// The history of an AUTO CDC table; shown for a table, so it has no digit.
+    Scd,
+    Cutover,
     Log,
 }
 
 impl Screen {
-    /// All, in the order of their digits.
-    pub const ALL: [Screen; 4] = [Screen::Graph, Screen::Runs, Screen::Data, Screen::Log];
+    /// All, in the order of the first line.
+    pub const ALL: [Screen; 6] = [Screen::Graph, Screen::Runs, Screen::Data, Screen::Scd, Screen::Cutover, Screen::Log];
 
     /// The name in titles.
     pub fn title(self) -> &'static str {
@@ -69,17 +86,20 @@ impl Screen {
             Screen::Graph => "Graph",
             Screen::Runs => "Runs",
             Screen::Data => "Data",
+            Screen::Scd => "SCD",
+            Screen::Cutover => "Cutover",
             Screen::Log => "Log",
         }
     }
 
-    /// The digit that shows it.
-    pub fn digit(self) -> char {
+    /// The key that shows it.
+    pub fn key(self) -> char {
         match self {
             Screen::Graph => '1',
             Screen::Runs => '2',
             Screen::Data => '3',
-            // 4 is kept for the cutover.
+            Screen::Scd => 'i',
+            Screen::Cutover => '4',
             Screen::Log => '5',
         }
     }
@@ -103,6 +123,7 @@ pub struct Row {
 
 const EVERYWHERE: &[Screen] = &[];
 const GRAPH: &[Screen] = &[Screen::Graph];
+const SCD: &[Screen] = &[Screen::Scd];
 
 const fn row(action: Action, keys: &'static [&'static str], hint: &'static str, doc: &'static str) -> Row {
     Row { action, hint, doc, keys, screens: EVERYWHERE, twin: None }
@@ -141,6 +162,10 @@ pub const ACTIONS: &[Row] = &[
         "stop",
         "Stops the update at the next batch boundary; without one, pressed twice, quits",
     ),
+    twin(
+        "flowbench scd history",
+        row(Action::Inspect, &["i"], "inspect", "Shows the keys of an AUTO CDC table and the versions of each"),
+    ),
     row(Action::Edit, &["e"], "edit", "Opens $VISUAL or $EDITOR at the place of what is chosen"),
     on(
         GRAPH,
@@ -158,8 +183,8 @@ pub const ACTIONS: &[Row] = &[
     row(Action::Back, &["Esc"], "back", "Closes a popup, ends a search, a focus or a filter"),
     row(Action::NextPane, &["Tab"], "pane", "Gives the keys to the next pane"),
     row(Action::PreviousPane, &["Shift-Tab"], "pane", "Gives the keys to the pane before"),
-    row(Action::NextTab, &["."], "tab", "Shows the next tab: Issues, Preview, Schema, Flows"),
-    row(Action::PreviousTab, &[","], "tab", "Shows the tab before"),
+    on(GRAPH, row(Action::NextTab, &["."], "tab", "Shows the next tab: Issues, Preview, Schema, Flows")),
+    on(GRAPH, row(Action::PreviousTab, &[","], "tab", "Shows the tab before")),
     row(Action::Maximise, &["z"], "zoom", "Gives the whole screen to the pane that has the keys, and back"),
     row(Action::Up, &["k", "Up"], "up", "Moves up"),
     row(Action::Down, &["j", "Down"], "down", "Moves down"),
@@ -203,6 +228,50 @@ pub const ACTIONS: &[Row] = &[
             row(Action::Follow, &["w"], "follow", "Follows the newest event, or stays where it is"),
         ),
     ),
+    on(
+        SCD,
+        twin(
+            "flowbench scd keys",
+            row(
+                Action::KeyFilter,
+                &["f"],
+                "filter",
+                "Lists all keys, or those with gaps, with a delete at last, with late events, with ties",
+            ),
+        ),
+    ),
+    on(SCD, row(Action::EarlierStop, &[","], "earlier", "Moves the time to where a version began or ended before")),
+    on(SCD, row(Action::LaterStop, &["."], "later", "Moves the time to where a version begins or ends next")),
+    on(SCD, row(Action::FirstStop, &["<"], "cutover", "Moves the time to the first live event, else to the first")),
+    on(SCD, row(Action::LastStop, &[">"], "newest", "Moves the time to the newest event")),
+    on(
+        SCD,
+        twin(
+            "flowbench scd as-of",
+            row(Action::TypeTime, &["@"], "time", "Shows the table as it is at a sequence that you type"),
+        ),
+    ),
+    on(SCD, row(Action::Diff, &["d"], "diff", "Shows what changed from the version before, or from the picked one")),
+    on(
+        SCD,
+        row(Action::PickVersion, &["D"], "pick", "Picks the version that the next ones are compared with, and back"),
+    ),
+    on(
+        SCD,
+        twin(
+            "flowbench scd diff",
+            row(Action::CompareTimes, &["="], "times", "Compares the table at two times: press it at each"),
+        ),
+    ),
+    on(
+        SCD,
+        twin(
+            "flowbench scd check",
+            row(Action::Check, &["c"], "check", "Checks the whole table: overlaps, open rows, rows against events"),
+        ),
+    ),
+    on(SCD, row(Action::KeyEvents, &["g e"], "events", "Shows the events of the key, and what each did")),
+    on(SCD, row(Action::OpenSource, &["o"], "source", "Opens the source file at the event's record")),
     twin(
         "flowbench graph",
         row(Action::ShowGraph, &["1"], "Graph", "Shows the graph, what is wrong, and the rows of what is chosen"),
@@ -217,6 +286,15 @@ pub const ACTIONS: &[Row] = &[
         ),
     ),
     twin("flowbench show", row(Action::ShowData, &["3"], "Data", "Shows the rows of the chosen dataset")),
+    twin(
+        "flowbench cutover check",
+        row(
+            Action::ShowCutover,
+            &["4"],
+            "Cutover",
+            "Shows for every key of an AUTO CDC table whether its live feed takes over where its seed ends",
+        ),
+    ),
     twin("flowbench events", row(Action::ShowLog, &["5"], "Log", "Shows the event log")),
     twin("flowbench --help", row(Action::Help, &["?", "F1"], "help", "Lists the keys; typing filters, Enter does it")),
     row(Action::Palette, &[":", "Ctrl-p"], "palette", "Finds everything by name: what to do, datasets, flows, files"),
@@ -259,7 +337,7 @@ pub fn meaning(before: Option<Key>, key: Key, screen: Screen) -> Meaning {
             };
             match (is_whole, is_here) {
                 (true, true) => return Meaning::Action(row.action),
-                (true, false) => elsewhere = Some((row.screens, row.action)),
+                (true, false) => elsewhere = elsewhere.or(Some((row.screens, row.action))),
                 (false, _) => {}
             }
         }
@@ -271,10 +349,10 @@ pub fn meaning(before: Option<Key>, key: Key, screen: Screen) -> Meaning {
     }
 }
 
-/// The sequences that begin with `first`: their second keys and what they do.
-pub fn continuations(first: Key) -> Vec<(Key, &'static Row)> {
+/// The sequences that begin with `first` on `screen`: their second keys and what they do.
+pub fn continuations(first: Key, screen: Screen) -> Vec<(Key, &'static Row)> {
     let mut found = Vec::new();
-    for row in ACTIONS {
+    for row in ACTIONS.iter().filter(|row| row.screens.is_empty() || row.screens.contains(&screen)) {
         for keys in row.keys {
             if let Some((begin, end)) = keys.split_once(' ')
                 && Key::parse(begin) == Some(first)
@@ -328,7 +406,7 @@ mod tests {
         assert_eq!(meaning(Some(key("]")), key("d"), Screen::Graph), Meaning::Action(Action::NextIssue));
         assert_eq!(meaning(Some(key("]")), key("q"), Screen::Graph), Meaning::Nothing);
         assert_eq!(meaning(None, key("f"), Screen::Log), Meaning::Action(Action::Filter));
-        assert_eq!(meaning(None, key("f"), Screen::Graph), Meaning::Elsewhere(&[Screen::Log], Action::Filter));
-        assert_eq!(continuations(key("g")).len(), 1);
+        assert_eq!(meaning(None, key("w"), Screen::Graph), Meaning::Elsewhere(&[Screen::Log], Action::Follow));
+        assert_eq!([Screen::Graph, Screen::Scd].map(|screen| continuations(key("g"), screen).len()), [1, 2]);
     }
 }

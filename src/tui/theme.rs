@@ -1,6 +1,7 @@
 //! Colours and glyphs by their role. Meaning never rests on colour alone: every state has a glyph and a word,
 //! and everything reads the same without colours (`NO_COLOR`) and in ASCII.
 
+use pipeline::auto_cdc::ScdType;
 use pipeline::definition::DatasetKind;
 use pipeline::diagnostic::Severity;
 use pipeline::event::State;
@@ -91,6 +92,14 @@ impl Theme {
             DatasetKind::StreamingTable => self.pick("≋", "S"),
             DatasetKind::MaterializedView => self.pick("▤", "M"),
             DatasetKind::View | DatasetKind::TemporaryView => self.pick("◌", "v"),
+        }
+    }
+
+    /// The badge of a dataset or flow of AUTO CDC.
+    pub fn scd_badge(self, scd_type: ScdType) -> &'static str {
+        match scd_type {
+            ScdType::One => self.pick("Δ", "D"),
+            ScdType::Two => self.pick("Δ²", "D2"),
         }
     }
 

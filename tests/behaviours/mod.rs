@@ -9,11 +9,19 @@
 //! - `traps.rs`: edits and renames that would read or drop rows without being asked to
 //! - `layers.rs`: bronze, silver, gold; materialized views
 //! - `table_streams.rs`: `STREAM table`, by version
+//! - `table_feeds.rs`: what the versions of a table did to its rows, and AUTO CDC over it
 //! - `refresh.rs`: selections, full refreshes, resets, failures and what they leave
 //! - `order.rs`: `depends_on` as it runs; `order_rules.rs`: what it may say and how it is shown
+//! - `snapshot_backfill.rs`: AUTO CDC FROM SNAPSHOT: a snapshot once beside a change feed (C), and periodic ones
+//! - `scd_migration.rs`: a seed of AUTO CDC ONCE and a live feed (D)
+//! - `change_errors.rs`: the conditions of AUTO CDC, and where each is tested
+//! - `change_feeds.rs`: AUTO CDC beyond that: clauses, several feeds, drift, resets, what others read of its tables
 //! - `cutover.rs`: a seed and a live feed into one table, key by key; `histories.rs`: what is asked about such tables
 //! - `other_engines.rs`: the tables as others read them, in any time zone
 
+mod change_errors;
+mod change_feeds;
+mod changes;
 mod cutover;
 mod definitions;
 mod histories;
@@ -24,8 +32,11 @@ mod order;
 mod order_rules;
 mod other_engines;
 mod refresh;
+mod scd_migration;
 mod schema;
+mod snapshot_backfill;
 mod sources;
+mod table_feeds;
 mod table_streams;
 mod traps;
 

@@ -163,3 +163,60 @@ fn maintenance_joins_small_files_and_streams_do_not_see_it() {
     assert_eq!((outcome.rows_out("raw"), outcome.rows_out("silver")), (1, 1));
     assert_eq!(workspace.value("SELECT count(*), count(DISTINCT id) FROM silver"), "71|71");
 }
+
+/// Deleted rows, moved ones and those of SCD type 2, as other programs see them.
+#[test]
+fn other_programs_read_an_auto_cdc_table_where_they_are_installed() {
+    let workspace = TestWorkspace::new(&format!(
+        "CREATE STREAMING TABLE t;\n{}CREATE FLOW f AS AUTO CDC INTO t FROM STREAM(feed) KEYS (id) \
+         APPLY AS DELETE WHEN name = 'gone' SEQUENCE BY seq COLUMNS (id, name) STORED AS SCD TYPE 2;",
+        super::changes::feed("feed", "id BIGINT, name STRING, seq BIGINT")
+    ));
+    for file in 0..20 {
+        let rows: Vec<String> = (0..20)
+            .map(|key| {
+                let name = if (key + file) % 7 == 0 { "gone".to_string() } else { format!("n{}", (key * file) % 3) };
+                format!(r#"{{"id":{key},"name":"{name}","seq":{}}}"#, (file * 7) % 20)
+            })
+            .collect();
+        super::changes::put(&workspace, "feed", file, &rows.iter().map(String::as_str).collect::<Vec<_>>());
+    }
+    workspace.run_ok(&[]);
+    let folder = workspace.path(".flowbench/tables/default/t");
+    let expected = workspace.value("SELECT count(*), sum(id), sum(__START_AT), sum(__END_AT) FROM t");
+    assert_eq!(ForeignTable::at(&folder).rows().len() as u64, 1 + workspace.count("t"));
+    let python = std::env::var("FLOWBENCH_TEST_PYTHON").unwrap_or_else(|_| "python3".to_string());
+    let query = "SELECT count(*), sum(id), sum(__START_AT), sum(__END_AT) FROM";
+    let programs = [
+        (
+            "deltalake",
+            format!(
+                "import sys\nfrom deltalake import DeltaTable, QueryBuilder\n\
+                 q = QueryBuilder().register('t', DeltaTable(sys.argv[1])).execute('{query} t').read_all()\n\
+                 print(*[q.column(i)[0].as_py() for i in range(4)], sep='|')"
+            ),
+        ),
+        (
+            "duckdb",
+            format!(
+                "import sys, duckdb\nduckdb.sql(\"INSTALL delta\"); duckdb.sql(\"LOAD delta\")\n\
+                 print(*duckdb.sql(f\"{query} delta_scan('{{sys.argv[1]}}')\").fetchone(), sep='|')"
+            ),
+        ),
+    ];
+    for (package, script) in programs {
+        let import = Command::new(&python).args(["-c", &format!("import {package}")]).output();
+        if !import.is_ok_and(|output| output.status.success()) {
+            println!("skipped: Python package {package} is not installed");
+            continue;
+        }
+        let output = Command::new(&python).arg("-c").arg(script).arg(&folder).output().unwrap();
+        let error = String::from_utf8_lossy(&output.stderr);
+        if package == "duckdb" && !output.status.success() && error.contains("extension") {
+            println!("skipped: DuckDB's delta extension can't be installed here");
+            continue;
+        }
+        assert!(output.status.success(), "{package}: {error}");
+        assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), expected, "{package}");
+    }
+}

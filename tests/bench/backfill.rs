@@ -16,20 +16,28 @@
 //! fails if a table has the wrong rows; a missed aim is only printed. Without Python or the registry the load runs
 //! without its peer.
 //!
-//! Parts: `generate` (input), `process` (measuring), `duckdb_backfill.py` (the peer). Machines differ and are busy:
+//! Parts: `generate` (input), `process` (measuring), `workspace`, `duckdb` and `duckdb_backfill.py` (the peer). Machines differ and are busy:
 //! compare within one run only.
 
+mod draw;
+mod duckdb;
+mod figures;
 mod generate;
+mod kept;
 mod process;
+mod workspace;
 
 use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::time::Duration;
 
+use duckdb::DuckDb;
+use figures::{figure, median, mib, milliseconds, thousands};
 use generate::{Totals, YEARS};
 use process::{Measured, measure};
+use workspace::{Workspace, batch_times, flowbench, flowbench_version};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
@@ -117,13 +125,7 @@ const PARTS: [Part; 4] = [("load", load), ("start", start), ("micro", micro), ("
 fn load(options: &Options) -> Result<()> {
     let events = options.folder.join("events");
     let totals = generate::by_day(&events, options.rows)?;
-    let duckdb = match DuckDb::find(&options.folder) {
-        Ok(duckdb) => Some(duckdb),
-        Err(error) => {
-            println!("without DuckDB: {error}");
-            None
-        }
-    };
+    let duckdb = DuckDb::find(&options.folder);
     let mut loads = Vec::new();
     for mode in [Mode::Schema, Mode::Inference] {
         let workspace = Workspace::new(&options.folder, mode.word(), &mode.definitions(&events))?;
@@ -135,14 +137,14 @@ fn load(options: &Options) -> Result<()> {
             load.workspace.forget()?;
             load.ours.push(load.workspace.update()?);
             if let Some(duckdb) = &duckdb {
-                load.theirs.push(duckdb.load(load.mode, &events, totals.rows)?);
+                load.theirs.push(load_into_duckdb(duckdb, &options.folder, load.mode, &events, totals.rows)?);
             }
         }
     }
     let (rows, files, gb) = (thousands(totals.rows), thousands(totals.files), totals.bytes as f64 / 1e9);
     println!("\nload: {rows} events in {files} files, {gb:.2} GB of JSON");
     for load in &loads {
-        load.workspace.check(&totals)?;
+        check(&load.workspace, &totals)?;
         load.print(duckdb.as_ref().map(|duckdb| duckdb.name.as_str()), totals.bytes);
     }
     Ok(())
@@ -236,7 +238,7 @@ fn start(options: &Options) -> Result<()> {
     workspace.forget()?;
     workspace.update()?;
     let runs = (0..SHORT_RUNS).map(|_| workspace.update()).collect::<Result<Vec<_>>>()?;
-    workspace.check(&totals)?;
+    check(&workspace, &totals)?;
     milliseconds("update with nothing new", median(&runs, |run| run.wall), 150);
     Ok(())
 }
@@ -264,21 +266,9 @@ fn micro(options: &Options) -> Result<()> {
         }
         per_batch.push(Duration::from_micros((last - first) / (MICRO_BATCHES - 1)));
     }
-    workspace.check(&totals)?;
+    check(&workspace, &totals)?;
     milliseconds("micro-batch", median(&per_batch, |time| *time), 25);
     Ok(())
-}
-
-/// When each micro-batch was committed, in microseconds, from the events of an update.
-fn batch_times(ndjson: &str) -> Result<Vec<u64>> {
-    let mut times = Vec::new();
-    for line in ndjson.lines() {
-        let event: serde_json::Value = serde_json::from_str(line)?;
-        if event["event_type"] == "batch_progress" {
-            times.push(event["time_us"].as_u64().ok_or("an event without its time")?);
-        }
-    }
-    Ok(times)
 }
 
 /// An update that finds nothing new among very many files that it knows.
@@ -296,65 +286,30 @@ fn ledger(options: &Options) -> Result<()> {
     let first = workspace.update()?;
     figure("first update, all files new", &format!("{:.2} s", first.wall.as_secs_f64()), None);
     let runs = (0..options.runs).map(|_| workspace.update()).collect::<Result<Vec<_>>>()?;
-    let row = workspace.row("SELECT count(*), sum(amount_cents) FROM events")?;
+    let row = row(&workspace, "SELECT count(*), sum(amount_cents) FROM events")?;
     expect_row(&row, &[totals.rows, totals.amount_cents])?;
     milliseconds("update with nothing new, files listed and checked", median(&runs, |run| run.wall), 1000);
     Ok(())
 }
 
-// flowbench and DuckDB
+// What came of it
 
-fn flowbench() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_flowbench"))
+/// Fails unless the table holds the events that were generated, each once.
+fn check(workspace: &Workspace, totals: &Totals) -> Result<()> {
+    let row = row(
+        workspace,
+        "SELECT count(*), count(DISTINCT event_id), sum(amount_cents), sum(user_id), count(referrer), \
+         sum(size(tags)) FROM events",
+    )?;
+    let Totals { rows, amount_cents, user_ids, referrers, tags, .. } = *totals;
+    expect_row(&row, &[rows, rows, amount_cents, user_ids, referrers, tags])
 }
 
-fn flowbench_version() -> Result<String> {
-    Ok(measure(flowbench().arg("--version"))?.stdout.trim().to_string())
-}
-
-/// A workspace with one table, `events`.
-struct Workspace {
-    folder: PathBuf,
-}
-
-impl Workspace {
-    fn new(parent: &Path, name: &str, definitions: &str) -> Result<Workspace> {
-        let folder = parent.join("workspaces").join(name);
-        fs::create_dir_all(folder.join("transformations"))?;
-        fs::write(folder.join("flowbench.toml"), format!("[pipeline]\nname = \"{name}\"\n"))?;
-        fs::write(folder.join("transformations/events.sql"), definitions)?;
-        Ok(Workspace { folder })
-    }
-
-    /// Removes tables and checkpoints, so that the next update begins from nothing.
-    fn forget(&self) -> Result<()> {
-        let storage = self.folder.join(".flowbench");
-        if storage.exists() {
-            fs::remove_dir_all(storage)?;
-        }
-        Ok(())
-    }
-
-    fn update(&self) -> Result<Measured> {
-        measure(flowbench().arg("run").arg(&self.folder).arg("--json"))
-    }
-
-    /// The only row of a query, all numbers.
-    fn row(&self, query: &str) -> Result<Vec<u64>> {
-        let out = measure(flowbench().arg("-C").arg(&self.folder).args(["sql", query, "--format", "csv"]))?.stdout;
-        let row = out.lines().nth(1).ok_or_else(|| format!("no row from `{query}`: {out}"))?;
-        Ok(row.split(',').map(str::parse).collect::<std::result::Result<_, _>>()?)
-    }
-
-    /// Fails unless the table holds the events that were generated, each once.
-    fn check(&self, totals: &Totals) -> Result<()> {
-        let row = self.row(
-            "SELECT count(*), count(DISTINCT event_id), sum(amount_cents), sum(user_id), count(referrer), \
-             sum(size(tags)) FROM events",
-        )?;
-        let Totals { rows, amount_cents, user_ids, referrers, tags, .. } = *totals;
-        expect_row(&row, &[rows, rows, amount_cents, user_ids, referrers, tags])
-    }
+/// The only row of a query, all numbers.
+fn row(workspace: &Workspace, query: &str) -> Result<Vec<u64>> {
+    let out = workspace.query(query)?.stdout;
+    let row = out.lines().nth(1).ok_or_else(|| format!("no row from `{query}`: {out}"))?;
+    Ok(row.split(',').map(str::parse).collect::<std::result::Result<_, _>>()?)
 }
 
 fn expect_row(found: &[u64], expected: &[u64]) -> Result<()> {
@@ -364,75 +319,9 @@ fn expect_row(found: &[u64], expected: &[u64]) -> Result<()> {
     }
 }
 
-/// DuckDB in a virtual environment of its own.
-struct DuckDb {
-    /// With its version.
-    name: String,
-    python: PathBuf,
-    out: PathBuf,
-}
-
-impl DuckDb {
-    /// Takes the environment in `folder`, or makes it.
-    fn find(folder: &Path) -> Result<DuckDb> {
-        let venv = folder.join("venv");
-        let python = venv.join("bin/python");
-        let version = || measure(Command::new(&python).args(["-c", "import duckdb; print(duckdb.__version__)"]));
-        let found = match version() {
-            Ok(found) => found,
-            Err(_) => {
-                println!("installing DuckDB in {}", venv.display());
-                measure(Command::new("python3").args(["-m", "venv"]).arg(&venv))?;
-                measure(Command::new(&python).args(["-m", "pip", "install", "--quiet", "duckdb"]))?;
-                version()?
-            }
-        };
-        Ok(DuckDb { name: format!("DuckDB {}", found.stdout.trim()), python, out: folder.join("duckdb.parquet") })
-    }
-
-    fn load(&self, mode: Mode, events: &Path, rows: u64) -> Result<Measured> {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/bench/duckdb_backfill.py");
-        let mut command = Command::new(&self.python);
-        let run = measure(command.arg(script).arg(mode.word()).arg(events).arg(&self.out))?;
-        expect_row(&[run.stdout.trim().parse()?], &[rows])?;
-        Ok(run)
-    }
-}
-
-// Figures
-
-fn median<T, F: Ord + Copy>(runs: &[T], figure: impl Fn(&T) -> F) -> F {
-    let mut figures: Vec<F> = runs.iter().map(figure).collect();
-    figures.sort_unstable();
-    figures[figures.len() / 2]
-}
-
-/// Prints a figure and, where there is one, whether its aim is reached.
-fn figure(name: &str, value: &str, aim: Option<(bool, &str)>) {
-    let aim = aim.map_or(String::new(), |(is_reached, aim)| {
-        format!("   aim {aim:<10} {}", if is_reached { "pass" } else { "missed" })
-    });
-    println!("  {name:<52} {value:>18}{aim}");
-}
-
-fn milliseconds(name: &str, time: Duration, aim_ms: u64) {
-    let ms = time.as_secs_f64() * 1000.0;
-    figure(name, &format!("{ms:.1} ms"), Some((ms <= aim_ms as f64, &format!("≤ {aim_ms} ms"))));
-}
-
-fn mib(bytes: u64) -> String {
-    format!("{} MiB", bytes >> 20)
-}
-
-/// `1234567` as `1,234,567`.
-fn thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
+fn load_into_duckdb(duckdb: &DuckDb, folder: &Path, mode: Mode, events: &Path, rows: u64) -> Result<Measured> {
+    let out = folder.join("duckdb.parquet");
+    let run = measure(duckdb.script("duckdb_backfill.py").arg(mode.word()).arg(events).arg(out))?;
+    expect_row(&[run.stdout.trim().parse()?], &[rows])?;
+    Ok(run)
 }

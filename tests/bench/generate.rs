@@ -1,6 +1,6 @@
 //! The input of the benchmarks: JSON events by day, the same bytes for the same numbers on every machine.
 //!
-//! Every value is a hash of the event's index and the field's name, so that days can be written side by side.
+//! Days are written side by side.
 
 use std::fs;
 use std::io::{self, Write};
@@ -10,25 +10,13 @@ use std::thread;
 use chrono::{Datelike, Days, NaiveDate};
 use serde::{Deserialize, Serialize};
 
+use crate::draw::{CITIES, COUNTRIES, Draw, FIRST_NAMES, LAST_NAMES, PLANS};
+use crate::kept::once;
+
 const FIRST_YEAR: i32 = 2023;
 /// The years of the events, a folder and a once flow for each.
 pub const YEARS: [i32; 3] = [FIRST_YEAR, FIRST_YEAR + 1, FIRST_YEAR + 2];
 
-const FIRST_NAMES: [&str; 20] = [
-    "Ann", "Bob", "Carla", "Dmitri", "Eva", "Farid", "Grete", "Hugo", "Ines", "Jonas", "Keiko", "Liam", "Mara", "Noor",
-    "Olga", "Pedro", "Quinn", "Rosa", "Sven", "Tara",
-];
-const LAST_NAMES: [&str; 20] = [
-    "Abbott", "Berg", "Costa", "Diaz", "Evans", "Fischer", "Garcia", "Hansen", "Ito", "Jensen", "Kowalski", "Lopez",
-    "Meyer", "Novak", "Okafor", "Petrov", "Quist", "Rossi", "Silva", "Tanaka",
-];
-const CITIES: [&str; 16] = [
-    "Berlin", "Porto", "Oslo", "Madrid", "Prague", "Graz", "Zagreb", "Athens", "Dublin", "Krakow", "Tallinn", "Lyon",
-    "Turin", "Ghent", "Malmo", "Basel",
-];
-const COUNTRIES: [&str; 16] =
-    ["DE", "PT", "NO", "ES", "CZ", "AT", "HR", "GR", "IE", "PL", "EE", "FR", "IT", "BE", "SE", "CH"];
-const PLANS: [&str; 4] = ["free", "basic", "pro", "enterprise"];
 const SYSTEMS: [&str; 5] = ["ios", "android", "windows", "macos", "linux"];
 const SCREENS: [(u32, u32); 4] = [(720, 1280), (1080, 1920), (1440, 2560), (2560, 1440)];
 const TAGS: [&str; 8] = ["newsletter", "beta", "referral", "student", "nonprofit", "partner", "trial", "vip"];
@@ -101,7 +89,7 @@ pub fn tiny_files(folder: &Path, files: u64) -> io::Result<Totals> {
             if file % 1000 == 0 {
                 fs::create_dir_all(&parent)?;
             }
-            let amount = Event { index: file }.below("amount", 500_000);
+            let amount = Draw(file).below("amount", 500_000);
             let record = format!("{{\"id\":{file},\"amount_cents\":{amount}}}\n");
             fs::write(parent.join(format!("{file:06}.json")), &record)?;
             totals.bytes += record.len() as u64;
@@ -109,23 +97,6 @@ pub fn tiny_files(folder: &Path, files: u64) -> io::Result<Totals> {
         }
         Ok(totals)
     })
-}
-
-/// Writes a folder, unless it holds the same already; the totals lie beside it and are written last.
-fn once(folder: &Path, what: &str, write: impl FnOnce() -> io::Result<Totals>) -> io::Result<Totals> {
-    let note = folder.with_extension("totals.json");
-    let known = fs::read(&note).ok().and_then(|text| serde_json::from_slice::<(String, Totals)>(&text).ok());
-    if let Some((_, totals)) = known.filter(|(known, _)| known == what) {
-        return Ok(totals);
-    }
-    println!("writing {what} to {}", folder.display());
-    if folder.exists() {
-        fs::remove_dir_all(folder)?;
-    }
-    fs::create_dir_all(folder)?;
-    let totals = write()?;
-    fs::write(note, serde_json::to_vec(&(what, totals))?)?;
-    Ok(totals)
 }
 
 fn first_day() -> NaiveDate {
@@ -147,12 +118,12 @@ fn is_leap(year: i32) -> bool {
 }
 
 fn write_file(path: &Path, day: NaiveDate, events: std::ops::Range<u64>, all: u64) -> io::Result<Totals> {
-    let mut times: Vec<u64> = events.clone().map(|index| Event { index }.below("time", 86_400_000)).collect();
+    let mut times: Vec<u64> = events.clone().map(|index| Draw(index).below("time", 86_400_000)).collect();
     times.sort_unstable();
     let mut totals = Totals { files: 1, rows: times.len() as u64, ..Totals::default() };
     let mut text = Vec::with_capacity(times.len() * 480);
     for (index, time) in events.zip(times) {
-        Event { index }.write(&mut text, day, time, all, &mut totals)?;
+        write_event(Draw(index), &mut text, day, time, all, &mut totals)?;
     }
     totals.bytes = text.len() as u64;
     fs::write(path, text)?;
@@ -160,80 +131,61 @@ fn write_file(path: &Path, day: NaiveDate, events: std::ops::Range<u64>, all: u6
 }
 
 /// One registration, drawn from its index.
-#[derive(Clone, Copy)]
-struct Event {
-    index: u64,
-}
-
-impl Event {
-    fn draw(self, field: &str) -> u64 {
-        // FNV-1a of the name, then the finaliser of splitmix64 over both.
-        let name = field
-            .bytes()
-            .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
-        let mut x = (self.index ^ name).wrapping_add(0x9e37_79b9_7f4a_7c15);
-        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        x ^ (x >> 31)
+fn write_event(
+    event: Draw,
+    out: &mut Vec<u8>,
+    day: NaiveDate,
+    time_ms: u64,
+    all: u64,
+    totals: &mut Totals,
+) -> io::Result<()> {
+    let (first, last) = (event.one_of("first", &FIRST_NAMES), event.one_of("last", &LAST_NAMES));
+    let (user, amount) = (event.below("user", (all / 4).max(1)), event.below("amount", 500_000));
+    let (seconds, ms) = (time_ms / 1000, time_ms % 1000);
+    let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    // Hundred-thousandths of a degree, so that no float is ever rounded.
+    let (lat, lon) = (3_500_000 + event.below("lat", 3_000_000), event.below("lon", 3_000_000));
+    let (width, height) = event.one_of("screen", &SCREENS);
+    totals.amount_cents += amount;
+    totals.user_ids += user;
+    write!(
+        out,
+        "{{\"event_id\":\"{:016x}\",\"event_time\":\"{day}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z\",\
+         \"event_type\":\"registration\",\"user_id\":{user},\"user\":{{\"name\":\"{first} {last}\",\
+         \"email\":\"{}.{}{user}@example.test\",\"address\":{{\"city\":\"{}\",\"country\":\"{}\",\
+         \"lat\":{}.{:05},\"lon\":{}.{:05}}}}},",
+        event.bits("id"),
+        first.to_lowercase(),
+        last.to_lowercase(),
+        event.one_of("city", &CITIES),
+        event.one_of("country", &COUNTRIES),
+        lat / 100_000,
+        lat % 100_000,
+        lon / 100_000,
+        lon % 100_000,
+    )?;
+    write!(
+        out,
+        "\"device\":{{\"os\":\"{}\",\"app_version\":\"{}.{}.0\",\"screen\":{{\"w\":{width},\"h\":{height}}}}},\
+         \"plan\":\"{}\",\"amount_cents\":{amount},\"tags\":[",
+        event.one_of("os", &SYSTEMS),
+        event.below("major", 12),
+        event.below("minor", 40),
+        event.one_of("plan", &PLANS),
+    )?;
+    let tags = event.below("tags", 4);
+    for n in 0..tags {
+        let comma = if n == 0 { "" } else { "," };
+        write!(out, "{comma}\"{}\"", TAGS[(event.bits("tag") >> (3 * n) & 7) as usize])?;
     }
-
-    fn below(self, field: &str, limit: u64) -> u64 {
-        self.draw(field) % limit
-    }
-
-    fn one_of<T: Copy>(self, field: &str, of: &[T]) -> T {
-        of[self.below(field, of.len() as u64) as usize]
-    }
-
-    fn write(self, out: &mut Vec<u8>, day: NaiveDate, time_ms: u64, all: u64, totals: &mut Totals) -> io::Result<()> {
-        let (first, last) = (self.one_of("first", &FIRST_NAMES), self.one_of("last", &LAST_NAMES));
-        let (user, amount) = (self.below("user", (all / 4).max(1)), self.below("amount", 500_000));
-        let (seconds, ms) = (time_ms / 1000, time_ms % 1000);
-        let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-        // Hundred-thousandths of a degree, so that no float is ever rounded.
-        let (lat, lon) = (3_500_000 + self.below("lat", 3_000_000), self.below("lon", 3_000_000));
-        let (width, height) = self.one_of("screen", &SCREENS);
-        totals.amount_cents += amount;
-        totals.user_ids += user;
-        write!(
-            out,
-            "{{\"event_id\":\"{:016x}\",\"event_time\":\"{day}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z\",\
-             \"event_type\":\"registration\",\"user_id\":{user},\"user\":{{\"name\":\"{first} {last}\",\
-             \"email\":\"{}.{}{user}@example.test\",\"address\":{{\"city\":\"{}\",\"country\":\"{}\",\
-             \"lat\":{}.{:05},\"lon\":{}.{:05}}}}},",
-            self.draw("id"),
-            first.to_lowercase(),
-            last.to_lowercase(),
-            self.one_of("city", &CITIES),
-            self.one_of("country", &COUNTRIES),
-            lat / 100_000,
-            lat % 100_000,
-            lon / 100_000,
-            lon % 100_000,
-        )?;
-        write!(
-            out,
-            "\"device\":{{\"os\":\"{}\",\"app_version\":\"{}.{}.0\",\"screen\":{{\"w\":{width},\"h\":{height}}}}},\
-             \"plan\":\"{}\",\"amount_cents\":{amount},\"tags\":[",
-            self.one_of("os", &SYSTEMS),
-            self.below("major", 12),
-            self.below("minor", 40),
-            self.one_of("plan", &PLANS),
-        )?;
-        let tags = self.below("tags", 4);
-        for n in 0..tags {
-            let comma = if n == 0 { "" } else { "," };
-            write!(out, "{comma}\"{}\"", TAGS[(self.draw("tag") >> (3 * n) & 7) as usize])?;
+    totals.tags += tags;
+    write!(out, "],\"marketing_opt_in\":{},\"referrer\":", event.below("opt_in", 2) == 1)?;
+    match event.below("referrer", 5) {
+        0 => out.extend_from_slice(b"null}\n"),
+        site => {
+            totals.referrers += 1;
+            writeln!(out, "\"https://r{site}.example.test/c/{}\"}}", event.below("campaign", 65_536))?;
         }
-        totals.tags += tags;
-        write!(out, "],\"marketing_opt_in\":{},\"referrer\":", self.below("opt_in", 2) == 1)?;
-        match self.below("referrer", 5) {
-            0 => out.extend_from_slice(b"null}\n"),
-            site => {
-                totals.referrers += 1;
-                writeln!(out, "\"https://r{site}.example.test/c/{}\"}}", self.below("campaign", 65_536))?;
-            }
-        }
-        Ok(())
     }
+    Ok(())
 }

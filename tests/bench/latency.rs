@@ -15,8 +15,10 @@
 //! has the pty and the emulator in it. A missed aim is only printed: machines differ and are busy, which is why the
 //! load is printed too.
 
+mod draw;
 #[expect(dead_code, reason = "the backfill benchmark uses the rest")]
 mod generate;
+mod kept;
 mod large_workspace;
 #[expect(dead_code, reason = "the tests use the rest")]
 #[path = "../terminal/pty.rs"]

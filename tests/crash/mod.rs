@@ -6,11 +6,13 @@
 //! - `full_refresh.rs`: a full refresh that is killed or fails
 //! - `order.rs`: a chain of flows that is killed at each step goes on where it stood, and in order
 //! - `signals.rs`: Ctrl-C and SIGTERM
+//! - `changes.rs`: the same for the flows of AUTO CDC, which commit to two places
 //! - `disk.rs`: writes that fail; tables and state.db changed, lost or put back behind the program's back
 //! - `writers.rs`: two processes at once
 //!
 //! Here: the workspace they all run, and how its tables are read and compared.
 
+mod changes;
 mod disk;
 mod failure;
 mod full_refresh;

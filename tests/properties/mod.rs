@@ -3,10 +3,12 @@
 //!
 //! - `splits.rs`: files split into runs, batches, names and orders; runs stopped, rebuilt and compared
 //! - `kills.rs`: the same with a process that dies at a random step
+//! - `changes.rs`: AUTO CDC: histories of keys in any order, batching and mix of flows, killed in between
 //!
 //! Here: the input, its oracle and the workspace. A seed that failed is kept in `failing_seeds.txt` and tried
 //! first from then on.
 
+mod changes;
 mod kills;
 mod splits;
 

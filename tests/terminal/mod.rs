@@ -3,6 +3,7 @@
 //! - `pty.rs`: the terminal
 //! - `tour.rs`: what a person does first: look, break and mend a file, run, see rows, open the editor, use the mouse
 //! - `updates.rs`: updates of other processes, cancel, reset, full refresh, SIGKILL
+//! - `scd.rs`: keys, versions and the cutover of AUTO CDC tables
 //! - `restore.rs`: however it ends, the terminal is as it was
 //! - `surroundings.rs`: sizes, pastes, no colours, ASCII, no terminal, broken and missing workspaces
 //! - `picture.rs`: the picture of the README
@@ -13,6 +14,7 @@ mod picture;
 #[expect(dead_code, reason = "the latency benchmark uses the rest")]
 mod pty;
 mod restore;
+mod scd;
 mod surroundings;
 mod tour;
 mod updates;

@@ -8,6 +8,7 @@ use pipeline::auto_cdc::{
     ChangeFeed, ChangeFlow, ChangeInput, DELETE_COLUMN, END_AT, SEQUENCE_COLUMN, START_AT, ScdType, SnapshotVersions,
     TRUNCATE_COLUMN, is_internal, reserved_prefix,
 };
+use pipeline::change_feed::COMMIT_VERSION;
 use pipeline::data_type::{DataType, Field};
 use pipeline::diagnostic::{Diagnostic, nearest};
 use pipeline::graph::{Flow, FlowId, Source};
@@ -49,7 +50,7 @@ impl Work<'_> {
         let change = flow.change.as_deref().expect("asked of flows of AUTO CDC only");
         let fields = match output {
             Output::Fields(fields) => fields,
-            Output::Names(_) => return None,
+            Output::Names { .. } => return None,
             Output::Misfits(misfits) => {
                 for misfit in misfits {
                     self.report(misfit_of_change(flow, change, misfit));
@@ -57,7 +58,8 @@ impl Work<'_> {
                 return None;
             }
         };
-        let found = check(flow, change, fields);
+        let mut found = check(flow, change, fields);
+        found.extend(self.sequence_of_table_feed(flow, change, fields));
         let is_sound = !found.iter().any(Diagnostic::is_error);
         found.into_iter().for_each(|wrong| self.report(wrong));
         let sequence = match &change.input {
@@ -87,6 +89,27 @@ impl Work<'_> {
         Some(given)
     }
 
+    /// The error for a flow over the change feed of a table that orders its events by something else than the table's
+    /// versions.
+    fn sequence_of_table_feed(&self, flow: &Flow, change: &ChangeFlow, fields: &[Field]) -> Option<Diagnostic> {
+        let names: Vec<&str> = fields.iter().map(|field| field.name.as_str()).collect();
+        let feed = change.feed().filter(|_| change.reads_table_feed(&names))?;
+        if feed.sequence_words.iter().any(|word| word.eq_ignore_ascii_case(COMMIT_VERSION)) {
+            return None;
+        }
+        let message =
+            format!("flow `{}` reads the change feed of a table and is not ordered by its versions", flow.name);
+        let diagnostic = Diagnostic::error("change-feed-sequence", feed.sequence_span, message)
+            .condition("AUTOCDC_CHANGELOG_REQUIRES_COMMIT_VERSION_SEQUENCING")
+            .reason("rows change in the order of the table's versions: a delete has the values that its row had before")
+            .help(format!("write `SEQUENCE BY {COMMIT_VERSION}`, or a STRUCT that begins with it"));
+        Some(match self.text_at(feed.sequence_span).starts_with('[') {
+            // A list of TOML is no expression.
+            true => diagnostic,
+            false => diagnostic.edit(feed.sequence_span, COMMIT_VERSION),
+        })
+    }
+
     /// The type of the versions that `WITH VERSION` gives, kept for the flow's columns.
     pub(super) fn version(&mut self, id: FlowId, output: &Output) {
         let flow = self.engine.graph().flow(id);
@@ -99,7 +122,7 @@ impl Work<'_> {
                 .help("write a query of one row and one column: `WITH VERSION (SELECT max(version) FROM …)`")
         };
         match output {
-            Output::Fields(fields) => match fields.as_slice() {
+            Output::Fields(fields) | Output::Names { fields, .. } => match fields.as_slice() {
                 [field] if is_orderable(&field.data_type) => {
                     self.analysis.sequences[id.0] = Some(field.data_type.clone());
                 }
@@ -115,7 +138,6 @@ impl Work<'_> {
                     self.report(error(format!("the version of flow `{}` has {} columns", flow.name, fields.len())));
                 }
             },
-            Output::Names(_) => {}
             Output::Misfits(_) => self.report(error(format!("the version of flow `{}` has no type", flow.name))),
         }
     }

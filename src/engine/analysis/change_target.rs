@@ -101,7 +101,7 @@ impl Work<'_> {
     }
 
     /// What stands in the user's file.
-    fn text_at(&self, span: Span) -> &str {
+    pub(super) fn text_at(&self, span: Span) -> &str {
         self.engine.workspace().files[span.file.0].text.get(span.start..span.end).unwrap_or_default()
     }
 }

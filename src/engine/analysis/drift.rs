@@ -6,8 +6,7 @@ use pipeline::graph::{DatasetId, Flow};
 use pipeline::text::Span;
 
 use super::Work;
-use crate::auto_cdc::columns::spec;
-use crate::auto_cdc::spec::Drift;
+use crate::auto_cdc::spec::{Drift, Promise, TargetSpec};
 use crate::auto_cdc::target::side_folder;
 use crate::columns::Columns;
 
@@ -27,7 +26,7 @@ impl Work<'_> {
             let (Some(change), Some(sequence)) = (&flow.change, self.analysis.sequences[flow_id.0].clone()) else {
                 continue;
             };
-            for drift in recorded.drifts(&spec(change, columns, sequence)) {
+            for drift in recorded.drifts(&TargetSpec::of(change, &columns.fields, sequence)) {
                 self.report(drifted(flow, change, &dataset.label, &drift));
             }
         }
@@ -37,25 +36,24 @@ impl Work<'_> {
 fn drifted(flow: &Flow, change: &ChangeFlow, table: &str, drift: &Drift) -> Diagnostic {
     let message = format!(
         "`{table}` was built with {}: {}; flow `{}` now has {}",
-        drift.what.trim_start_matches("the "),
+        drift.of.words().trim_start_matches("the "),
         drift.recorded,
         flow.name,
         drift.now
     );
-    Diagnostic::error("auto-cdc-drift", span(flow, change, drift.condition), message)
-        .condition(drift.condition)
+    Diagnostic::error("auto-cdc-drift", span(flow, change, drift.of), message)
+        .condition(drift.of.condition())
         .reason("what is stored of its events was made with that, and can't be made another")
         .help(format!("put the definition back; or build the table anew: flowbench run --full-refresh {table}"))
 }
 
 /// The clause that drifted.
-fn span(flow: &Flow, change: &ChangeFlow, condition: &str) -> Span {
-    let clause = match condition.rsplit('.').next() {
-        Some("SCD_TYPE_DRIFT") => change.scd_type.as_ref().map(|clause| clause.span),
-        Some("KEY_SCHEMA_DRIFT") => change.keys.first().map(|key| key.span),
-        Some("SEQUENCING_TYPE_DRIFT") => change.feed().map(|feed| feed.sequence_span),
-        Some("TRACK_HISTORY_DRIFT") => change.track_history.as_ref().map(|clause| clause.span),
-        _ => None,
+fn span(flow: &Flow, change: &ChangeFlow, promise: Promise) -> Span {
+    let clause = match promise {
+        Promise::ScdType => change.scd_type.as_ref().map(|clause| clause.span),
+        Promise::Keys => change.keys.first().map(|key| key.span),
+        Promise::Sequence => change.feed().map(|feed| feed.sequence_span),
+        Promise::Tracked => change.track_history.as_ref().map(|clause| clause.span),
     };
     clause.unwrap_or(flow.name_span)
 }

@@ -1,14 +1,17 @@
 //! What a query reads: the columns behind each of its inputs, inferred, remembered or on record.
 
 use arrow::datatypes::SchemaRef;
+use pipeline::change_feed::is_change_feed_column;
 use pipeline::diagnostic::Diagnostic;
 use pipeline::graph::{DatasetId, Flow, ResolvedInput, Source};
+use pipeline::read_files::TableStream;
 use pipeline::text::Span;
 
 use crate::error::Result;
 use crate::listings::source_key;
 use crate::plans::{InputSchemas, ReadingId};
 use crate::recorded::StoredSchema;
+use crate::source::change_feed::feed_schema;
 use crate::source::files::table_schema;
 use crate::source::flow_sources::flow_sources;
 use crate::source::remembered::external_schema;
@@ -68,8 +71,14 @@ impl Work<'_> {
         flow: Option<&Flow>,
     ) -> Result<Option<SchemaRef>> {
         Ok(match &input.source {
-            Source::Dataset { id, .. } => self.dataset_schema(*id),
-            Source::External { id, .. } => self.external(id.0).await,
+            Source::Dataset { id, stream } => {
+                let schema = self.dataset_schema(*id);
+                schema.and_then(|schema| self.stream_schema(input, stream, schema))
+            }
+            Source::External { id, stream } => {
+                let schema = self.external(id.0).await;
+                schema.and_then(|schema| self.stream_schema(input, stream, schema))
+            }
             Source::Files(spec) => match self.stored_schema(flow, key)? {
                 StoredSchema::Schema(schema) => Some(table_schema(&schema, input.uses_metadata)),
                 StoredSchema::DoneWithout => None,
@@ -90,6 +99,23 @@ impl Work<'_> {
             },
             Source::Unresolved => None,
         })
+    }
+
+    /// The columns that a read of a table with these columns has: a change feed has more. None if they clash.
+    fn stream_schema(&mut self, input: &ResolvedInput, stream: &TableStream, table: SchemaRef) -> Option<SchemaRef> {
+        if !stream.reads_change_feed {
+            return Some(table);
+        }
+        let Some(own) = table.fields().iter().find(|field| is_change_feed_column(field.name())) else {
+            return Some(feed_schema(&table));
+        };
+        let message = format!("the table has a column `{}`, as its change feed has", own.name());
+        self.report(
+            Diagnostic::error("change-feed-column", input.span, message)
+                .reason("columns of that name tell of the change in a change feed")
+                .help("name the column differently in the table, or read the table without READCHANGEFEED"),
+        );
+        None
     }
 
     /// The columns of a dataset that was analysed; made once, however many read it.

@@ -264,13 +264,13 @@ impl<'a> Work<'a> {
     /// The columns that a flow's query gives; None if they fit no table.
     fn flow(&mut self, id: FlowId, output: &Output) -> Option<Vec<Field>> {
         let flow = self.engine.graph().flow(id);
-        if flow.change.is_some() && !matches!(output, Output::Names(_)) {
+        if flow.change.is_some() && !matches!(output, Output::Names { .. }) {
             return self.change_columns(id, output);
         }
         let span = flow.reading.query.span;
         match output {
             Output::Fields(fields) => Some(fields.clone()),
-            Output::Names(why) => {
+            Output::Names { why, .. } => {
                 self.analysis.diagnostics.push(
                     Diagnostic::error("column-name", span, why.as_str())
                         .condition("DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES")

@@ -7,13 +7,15 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, RecordBatch, UInt32Array};
 use arrow::compute::take;
-use arrow::datatypes::{Fields, SchemaRef};
+use arrow::datatypes::{Fields, Schema, SchemaRef};
 use pipeline::auto_cdc::{END_AT, START_AT, ScdType};
-use pipeline::timeline::{AddedRow, Class, Counts, Cutover, Floor, Folded, Folder, Kind, Member, Origin, Rank, Shows};
+use pipeline::timeline::{
+    AddedRow, Class, Counts, Cutover, Floor, Folded, Folder, Kind, Location, Member, Origin, Rank, Shows,
+};
 
 use super::columns::FlowColumns;
 use super::encode::{KeyCodec, Layout, RowCodec};
-use super::events::{EventReader, Events, Silence};
+use super::events::{EventId, EventReader, Events, Silence};
 use super::rows::Rows;
 use super::side::{self, KeyRange, MemberRef, Retention, SideTable, Staged, View, Wanted};
 use super::spec::TargetSpec;
@@ -24,6 +26,8 @@ use crate::table::{Commit, DataFile, DataWriter, PreparedCommit, RowSet, SyncAt,
 
 /// So many ties are shown of those that are counted.
 const TIES_SHOWN: usize = 5;
+/// A thread with fewer events costs more than it saves.
+const EVENTS_A_THREAD: usize = 10_000;
 /// Rows that are decoded at once.
 const ROWS_AT_ONCE: usize = 16 * 1024;
 /// As much of the side table is gone through at once.
@@ -37,6 +41,8 @@ pub(crate) struct Batch {
     pub app_id: String,
     pub batch: i64,
     pub silence: SilenceRule,
+    /// So many threads may apply events at the same time.
+    pub threads: usize,
 }
 
 /// What events of a flow say nothing about; see [`Silence`].
@@ -81,6 +87,16 @@ pub(crate) struct Applied {
     pub ties: Vec<Tie>,
     pub rows_added: u64,
     pub rows_removed: u64,
+}
+
+/// What some keys of a portion came to, written beside what is in force.
+struct Written {
+    counts: Counts,
+    ties: Vec<Tie>,
+    rows_added: u64,
+    removed: Vec<Location>,
+    files: Vec<(u32, DataFile)>,
+    run: Option<Staged>,
 }
 
 /// Two different events of one key and sequence.
@@ -192,8 +208,10 @@ impl<'t> Application<'t> {
         );
         let keeps_all = is_history || !matches!(batch.silence, SilenceRule::None);
         let schema = columns.table.schema();
-        let is_value =
-            |name: &str| !columns.keys.iter().any(|key| key.name == *name) && ![START_AT, END_AT].contains(&name);
+        let is_value = |name: &str| {
+            let is_interval = is_history && [START_AT, END_AT].contains(&name);
+            !is_interval && !columns.keys.iter().any(|key| key.name == *name)
+        };
         Ok(Application {
             key_codec: KeyCodec::new(columns.keys.iter().map(|key| key.data_type.clone()).collect())?,
             sequence_codec: KeyCodec::new(vec![spec.sequence.clone()])?,
@@ -238,7 +256,7 @@ impl<'t> Application<'t> {
         }
     }
 
-    /// Applies a portion of the batch's events.
+    /// Applies a portion of the batch's events, the keys of a large one shared out to several threads.
     pub fn apply(&mut self, events: &Events) -> Result<()> {
         self.truncation = self.truncation.take().max(events.truncation.clone());
         self.applied.truncations += events.truncations;
@@ -246,9 +264,26 @@ impl<'t> Application<'t> {
             return Ok(());
         }
         let (class, order) = self.flows[self.flow as usize];
-        let origin = Origin { flow: self.flow, batch: self.batch.batch as u64 };
         let sorted = events.sorted(class, order);
-        let groups: Vec<&[_]> = sorted.chunk_by(|a, b| events.key(*a) == events.key(*b)).collect();
+        let groups: Vec<&[EventId]> = sorted.chunk_by(|a, b| events.key(*a) == events.key(*b)).collect();
+        let shares = (events.len() / EVENTS_A_THREAD).clamp(1, self.batch.threads.max(1));
+        let mut shares = groups.chunks(groups.len().div_ceil(shares));
+        let first = shares.next().unwrap_or_default();
+        let this = &*self;
+        let written = std::thread::scope(|scope| {
+            let others: Vec<_> = shares.map(|share| scope.spawn(move || this.apply_keys(events, share))).collect();
+            let panicked = |_| Err(Error::Internal("a thread that applies events panicked".to_string()));
+            let mut written = vec![this.apply_keys(events, first)];
+            written.extend(others.into_iter().map(|other| other.join().unwrap_or_else(panicked)));
+            written.into_iter().collect::<Result<Vec<_>>>()
+        })?;
+        self.take(written)
+    }
+
+    /// Applies the events of some keys, sorted and grouped.
+    fn apply_keys(&self, events: &Events, groups: &[&[EventId]]) -> Result<Written> {
+        let (class, order) = self.flows[self.flow as usize];
+        let origin = Origin { flow: self.flow, batch: self.batch.batch as u64 };
         let wanted: Vec<Wanted> = groups
             .iter()
             .map(|group| Wanted { key: events.key(group[0]), first_sequence: events.sequence(group[0]) })
@@ -267,18 +302,16 @@ impl<'t> Application<'t> {
             });
         }
         let keys: Vec<&[u8]> = wanted.iter().map(|wanted| wanted.key).collect();
+        let mut written = self.write(&keys, folded)?;
         for (key, sequence, winner, loser) in ties {
-            if self.applied.ties.len() < TIES_SHOWN {
-                let tie = Tie {
-                    key: self.key_words(keys[key])?,
-                    sequence: words(&self.sequence_codec.decode([sequence.as_slice()])?)?,
-                    winner: self.place(winner, origin),
-                    loser: self.place(loser, origin),
-                };
-                self.applied.ties.push(tie);
-            }
+            written.ties.push(Tie {
+                key: self.key_words(keys[key])?,
+                sequence: words(&self.sequence_codec.decode([sequence.as_slice()])?)?,
+                winner: self.place(winner, origin),
+                loser: self.place(loser, origin),
+            });
         }
-        self.write(&keys, folded)
+        Ok(written)
     }
 
     /// Applies a portion of a snapshot's rows. Of a history only what changed is an event; all its keys are noted in
@@ -324,22 +357,28 @@ impl<'t> Application<'t> {
             seen.portions.push(keys.iter().map(|key| key.to_vec().into_boxed_slice()).collect());
         }
         seen.rows += events.len() as u64;
-        self.write(&keys, folded)
+        let written = self.write(&keys, folded)?;
+        self.take(vec![written])
     }
 
-    /// Deletes, at the snapshot's version, every key that shows and that the snapshot doesn't have. Returns how many.
-    pub fn delete_absent(&mut self, version: &[u8], seen: &SnapshotKeys) -> Result<u64> {
+    /// Deletes, at the snapshot's version, every key that shows and that the snapshot doesn't have. Returns how many,
+    /// and of how many; `rows`: those of the target before the snapshot.
+    pub fn delete_absent(&mut self, version: &[u8], seen: &SnapshotKeys, rows: u64) -> Result<(u64, u64)> {
         let before = self.applied.rows_removed;
         if self.shows == Shows::Latest {
             self.raise_floor(side::Floor { sequence: version.to_vec(), is_inclusive: false })?;
-            return Ok(self.applied.rows_removed - before);
+            return Ok((self.applied.rows_removed - before, rows));
         }
-        let mut absent = 0;
+        let (mut absent, mut keys) = (0, 0);
         let view = self.view.clone();
         let mut scan = view.scan(&KeyRange::all())?;
         let mut has = seen.cursor();
         let mut stored = Stored::default();
         while let Some(members) = scan.next()? {
+            let is_own =
+                |member: &&MemberRef<'_>| member.rank.flow == self.flow && member.batch_id == self.batch.batch as u64;
+            let newest_before = members.iter().find(|member| !is_own(member));
+            keys += u64::from(newest_before.is_some_and(|member| member.kind == side::Kind::Upsert));
             let newest = &members[..1];
             if newest[0].kind == side::Kind::Upsert && !has(newest[0].key) {
                 stored.push(newest[0].key, newest);
@@ -351,7 +390,7 @@ impl<'t> Application<'t> {
             }
         }
         self.delete(&stored, version)?;
-        Ok(absent)
+        Ok((absent, keys))
     }
 
     fn delete(&mut self, stored: &Stored, version: &[u8]) -> Result<()> {
@@ -373,7 +412,8 @@ impl<'t> Application<'t> {
         for key in 0..keys.len() {
             folder.fold(key, stored.members(key, &self.flows), vec![delete.clone()], &mut folded, &mut |_, _| {});
         }
-        self.write(&keys, folded)
+        let written = self.write(&keys, folded)?;
+        self.take(vec![written])
     }
 
     fn folder(&self) -> Folder<'_> {
@@ -415,19 +455,13 @@ impl<'t> Application<'t> {
         for key in 0..keys.len() {
             folder.refold(key, stored.members(key, &self.flows), &mut folded);
         }
-        self.write(&keys, folded)
+        let written = self.write(&keys, folded)?;
+        self.take(vec![written])
     }
 
-    /// Writes what a portion changes: rows of the target, and a run.
-    fn write(&mut self, keys: &[&[u8]], mut folded: Folded<'_>) -> Result<()> {
-        let counts = std::mem::take(&mut folded.counts);
-        self.applied.counts = add(self.applied.counts, counts);
-        self.applied.rows_added += folded.added.len() as u64;
-        self.applied.rows_removed += folded.removed.len() as u64;
-        for gone in &folded.removed {
-            self.deletes.entry(gone.file).or_default().insert(u64::from(gone.row));
-        }
-        let new_files = self.write_rows(keys, &mut folded)?;
+    /// Writes what some keys change, beside what is in force: rows of the target, and a run.
+    fn write(&self, keys: &[&[u8]], mut folded: Folded<'_>) -> Result<Written> {
+        let files = self.write_rows(keys, &mut folded)?;
         let mut members: Vec<MemberRef<'_>> = Vec::with_capacity(folded.members.len());
         for of_key in folded.members.chunk_by(|a, b| a.0 == b.0) {
             members.extend(of_key.iter().rev().map(|(key, member)| stored_form(keys[*key], member)));
@@ -436,15 +470,34 @@ impl<'t> Application<'t> {
         let known: Vec<(u32, String)> = self
             .files
             .iter()
-            .chain(&new_files)
+            .chain(&files)
             .map(|(number, file)| (*number, self.target.side_path(&file.log_path())))
             .collect();
-        let run = self.side.write_run(members, count, &known)?;
-        self.files.extend(new_files);
-        if let Some(run) = run {
-            self.staged.push(run);
-            self.view = Arc::new(self.side.view_with(&self.staged)?);
+        Ok(Written {
+            run: self.side.write_run(members, count, &known)?,
+            files,
+            rows_added: folded.added.len() as u64,
+            removed: folded.removed,
+            counts: folded.counts,
+            ties: Vec::new(),
+        })
+    }
+
+    /// Makes what was written a part of the batch; later portions see it.
+    fn take(&mut self, written: Vec<Written>) -> Result<()> {
+        for part in written {
+            self.applied.counts = add(self.applied.counts, part.counts);
+            self.applied.rows_added += part.rows_added;
+            self.applied.rows_removed += part.removed.len() as u64;
+            self.applied.ties.extend(part.ties);
+            for gone in part.removed {
+                self.deletes.entry(gone.file).or_default().insert(u64::from(gone.row));
+            }
+            self.files.extend(part.files);
+            self.staged.extend(part.run);
         }
+        self.applied.ties.truncate(TIES_SHOWN);
+        self.view = Arc::new(self.side.view_with(&self.staged)?);
         Ok(())
     }
 
@@ -463,7 +516,7 @@ impl<'t> Application<'t> {
         let first = self.side.allocate_files(located.files.len() as u32);
         for (row, (file, at)) in folded.added.iter().zip(located.locations()) {
             let row_number = u32::try_from(at).map_err(|_| Error::Internal("a data file has too many rows".into()))?;
-            let location = pipeline::timeline::Location { file: first + file as u32, row: row_number };
+            let location = Location { file: first + file as u32, row: row_number };
             folded.members[row.member].1.location = Some(location);
         }
         Ok((first..).zip(located.files).collect())
@@ -495,7 +548,8 @@ impl<'t> Application<'t> {
         let columns = self.schema.fields().iter().map(|field| {
             column(field.name()).ok_or_else(|| Error::Internal(format!("nothing gives column `{}`", field.name())))
         });
-        RecordBatch::try_new(self.schema.clone(), columns.collect::<Result<_>>()?).map_err(internal)
+        // The writer says which column has a NULL and may not.
+        RecordBatch::try_new(nullable(&self.schema), columns.collect::<Result<_>>()?).map_err(internal)
     }
 
     /// `__END_AT`: NULL where the row is open.
@@ -583,6 +637,14 @@ impl<'t> Application<'t> {
         })?;
         Ok((self.applied, prepared))
     }
+}
+
+fn nullable(schema: &SchemaRef) -> SchemaRef {
+    if schema.fields().iter().all(|field| field.is_nullable()) {
+        return schema.clone();
+    }
+    let fields = schema.fields().iter().map(|field| field.as_ref().clone().with_nullable(true));
+    Arc::new(Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone()))
 }
 
 fn add(a: Counts, b: Counts) -> Counts {

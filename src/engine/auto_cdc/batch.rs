@@ -25,6 +25,7 @@ use super::events::{Events, Refused};
 use super::position::carry;
 use super::side::{self, Retention};
 use super::spec::{TargetSpec, drifted};
+use super::table_feed;
 use super::target::ChangeTarget;
 use crate::error::{Error, Result};
 use crate::fail_point;
@@ -53,26 +54,43 @@ pub(crate) async fn run(
     let started = Instant::now();
     run.live.batch_rows.store(0, Relaxed);
     let batch_inputs = batch_inputs(sources, inputs, Some(batch)).await?;
-    let query = carry(plan(run, &batch_inputs).await?).map_err(|error| query_error(&run.during(), error))?;
+    let query = carry(plan(run, &batch_inputs).await?)
+        .and_then(|query| table_feed::events(query, change))
+        .map_err(|error| query_error(&run.during(), error))?;
     let feed = change.feed().ok_or_else(|| Error::Internal("a snapshot was run as a feed".to_string()))?;
     let to_update = feed.columns_to_update.as_ref().map(|column| column.value.clone());
     let sequence = type_of(&query, SEQUENCE_COLUMN)
         .ok_or_else(|| Error::Internal(format!("{}: its sequence has no type", run.during())))?;
-    let columns = columns(run, change, &query, sequence).await?;
+    let columns = columns(run, change, &query, sequence.clone()).await?;
     let more: Vec<&str> = to_update.as_deref().into_iter().collect();
-    let query = columns.project(query, &more).map_err(|error| query_error(&run.during(), error))?;
-    let silence = match to_update {
-        Some(column) => SilenceRule::Unlisted(column),
+    let project = |columns: &FlowColumns| {
+        columns.project(query.clone(), &more).map_err(|error| query_error(&run.during(), error))
+    };
+    let mut rows = read(run, &project(&columns)?, batch_inputs.work_bytes).await?;
+    let silence = match &to_update {
+        Some(column) => SilenceRule::Unlisted(column.clone()),
         None if columns.ignored.is_empty() => SilenceRule::None,
         None => SilenceRule::Nulls,
     };
     let class = if run.flow.kind.is_once() { Class::Once } else { Class::Live };
-    let what = Batch { columns, flow: side_flow(run, class), app_id: run.app_id(), batch, silence };
+    let mut what = Batch {
+        columns,
+        flow: side_flow(run, class),
+        app_id: run.app_id(),
+        batch,
+        silence,
+        threads: partitions(run, u64::MAX),
+    };
 
     let target = run.update.change_targets.of(run).await?;
-    let mut rows = read(run, &query, batch_inputs.work_bytes).await?;
     let (applied, refused) = {
-        let mut target = target.lock_owned().await;
+        let mut target = ChangeTarget::lock(target).await?;
+        // Another flow may have added columns before it was this one's turn.
+        let columns = self::columns(run, change, &query, sequence).await?;
+        if columns.table.fields != what.columns.table.fields {
+            rows = read(run, &project(&columns)?, batch_inputs.work_bytes).await?;
+            what.columns = columns;
+        }
         let (stop, drops) = (run.update.stop.clone(), change.options.null_keys == Some(NullKeys::Drop));
         let flow = run.during();
         let place = places(sources, inputs);
@@ -229,6 +247,18 @@ pub(super) fn places(
     }
 }
 
+/// Says how many rows without a key were left out.
+pub(super) fn tell_dropped(run: &FlowRun<'_>, batch: i64, dropped: u64) {
+    if dropped > 0 {
+        run.update.recorder.notice(
+            run.about().batch(batch),
+            "keyless-events",
+            format!("{dropped} events without a key were dropped"),
+            Some("they are left out because of null_keys = \"drop\"".to_string()),
+        );
+    }
+}
+
 /// Reports what the batch's numbers don't tell.
 fn tell(
     run: &FlowRun<'_>,
@@ -268,14 +298,7 @@ fn tell(
             ),
         );
     }
-    if refused.keyless() > 0 {
-        run.update.recorder.notice(
-            about(),
-            "keyless-events",
-            format!("{} events without a key were dropped", refused.keyless()),
-            Some("they are left out because of null_keys = \"drop\"".to_string()),
-        );
-    }
+    tell_dropped(run, batch, refused.keyless());
     if applied.truncations > 0 {
         run.update.recorder.report(
             Level::Info,

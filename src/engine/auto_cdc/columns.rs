@@ -6,7 +6,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast};
 use pipeline::auto_cdc::{ChangeFlow, END_AT, START_AT, ScdType, is_internal};
 use pipeline::data_type::{DataType, Field};
 
-use super::spec::TargetSpec;
+use super::spec::{TargetSpec, is_interval};
 use crate::columns::{Columns, Misfit, grow, output_fields};
 use crate::data_type::{from_arrow, position, to_arrow};
 
@@ -44,15 +44,16 @@ impl FlowColumns {
             fields.extend(interval(&sequence));
         }
         let table = grow(table, &fields)?;
-        let is_interval = |name: &str| [START_AT, END_AT].iter().any(|column| column.eq_ignore_ascii_case(name));
+        // Of a table of type 1 these are columns as any: it may be a copy of one of type 2.
+        let is_own = |name: &str| change.scd_type() == ScdType::Two && is_interval(name);
         let in_table = |name: &str| position(&table.fields, name).map(|at| table.fields[at].clone());
         let values: Vec<Field> = fields
             .iter()
-            .filter(|field| !change.is_key(&field.name) && !is_interval(&field.name))
+            .filter(|field| !change.is_key(&field.name) && !is_own(&field.name))
             .filter_map(|field| in_table(&field.name))
             .collect();
         let ignored = change.ignore_null_columns(&given).into_iter().map(|at| given[at].to_string()).collect();
-        let spec = spec(change, &table, sequence);
+        let spec = TargetSpec::of(change, &table.fields, sequence);
         Ok(FlowColumns { keys: spec.keys.clone(), table, values, ignored, spec })
     }
 
@@ -81,21 +82,6 @@ impl FlowColumns {
         }
         LogicalPlanBuilder::from(query).project(expressions)?.build()
     }
-}
-
-/// What a flow says of a target with these columns. What is tracked is a matter of the target: a column that only another
-/// flow gives is NULL in this one's rows.
-pub(crate) fn spec(change: &ChangeFlow, table: &Columns, sequence: DataType) -> TargetSpec {
-    let keys = change.keys.iter().filter_map(|key| position(&table.fields, &key.value));
-    let is_value =
-        |name: &&str| ![START_AT, END_AT].iter().any(|own| own.eq_ignore_ascii_case(name)) && !change.is_key(name);
-    let values = table.fields.iter().map(|field| field.name.as_str()).filter(is_value).map(str::to_string);
-    let (tracked, untracked) = match change.scd_type() {
-        ScdType::One => (Vec::new(), Vec::new()),
-        ScdType::Two => values.partition(|name| change.tracks(name)),
-    };
-    let keys = keys.map(|at| table.fields[at].clone()).collect();
-    TargetSpec { scd_type: change.scd_type(), keys, sequence, tracked, untracked }
 }
 
 /// `__START_AT` and `__END_AT`.

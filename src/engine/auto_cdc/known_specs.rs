@@ -29,7 +29,7 @@ impl KnownSpecs {
             Some((before, spec)) if *before == stamp => spec.clone(),
             _ => {
                 let manifest = Manifest::read(side_folder).ok();
-                let spec = manifest.and_then(|manifest| serde_json::from_value::<TargetSpec>(manifest.spec).ok());
+                let spec = manifest.and_then(|manifest| TargetSpec::in_manifest(&manifest, side_folder).ok().flatten());
                 known.insert(side_folder.to_path_buf(), (stamp, spec.clone()));
                 spec
             }

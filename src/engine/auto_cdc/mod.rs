@@ -8,6 +8,7 @@
 //! making exactly that commit. So what a batch changes becomes visible at once, once, or not at all.
 //!
 //! - `position`: where each event stood in its source
+//! - `table_feed`: the change feed of a table as a source
 //! - `columns`, `spec`: keys and values of a flow; what may not change; `known_specs`: as side tables have it
 //! - `encode`, `rows`, `events`, `refused`: rows as bytes; which of them are no events
 //! - `side`: the side table
@@ -31,5 +32,6 @@ pub mod side;
 pub(crate) mod snapshot;
 pub(crate) mod spec;
 pub(crate) mod stored;
+pub(crate) mod table_feed;
 pub(crate) mod target;
 mod upkeep;

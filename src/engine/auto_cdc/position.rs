@@ -89,10 +89,18 @@ impl TableProvider for WithPositions {
     }
 }
 
-/// The same with the hidden column as its last. It takes no filters: rows are counted before they are dropped.
+/// The rows of many files with columns `schema`, each partition's files read one after another.
+pub fn in_turn(schema: SchemaRef, files: Vec<FileRows>) -> Arc<dyn TableProvider> {
+    Arc::new(Positioned { schema, hidden: None, files })
+}
+
+/// The files one after another, with the hidden column as its last if there is one. It takes no filters: rows are
+/// counted before they are dropped.
 #[derive(Debug)]
 struct Positioned {
     schema: SchemaRef,
+    /// The index of the hidden column.
+    hidden: Option<usize>,
     files: Vec<FileRows>,
 }
 
@@ -113,12 +121,11 @@ impl TableProvider for Positioned {
         _filters: &[Expr],
         _limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>, DataFusionError> {
-        let hidden = self.schema.fields().len() - 1;
         let wanted: Vec<usize> = match projection {
             Some(columns) => columns.clone(),
-            None => (0..=hidden).collect(),
+            None => (0..self.schema.fields().len()).collect(),
         };
-        let data: Vec<usize> = wanted.iter().copied().filter(|column| *column != hidden).collect();
+        let data: Vec<usize> = wanted.iter().copied().filter(|column| Some(*column) != self.hidden).collect();
         let mut files = Vec::with_capacity(self.files.len());
         for file in &self.files {
             let plan = file.rows.scan(state, Some(&data), &[], None).await?;
@@ -132,7 +139,7 @@ impl TableProvider for Positioned {
             EmissionType::Incremental,
             Boundedness::Bounded,
         );
-        let place = wanted.iter().position(|column| *column == hidden);
+        let place = wanted.iter().position(|column| Some(*column) == self.hidden);
         Ok(Arc::new(PositionExec { schema, place, files, properties: Arc::new(properties) }))
     }
 }
@@ -150,8 +157,11 @@ pub fn carry(plan: LogicalPlan) -> Result<LogicalPlan, DataFusionError> {
             let schema = source.schema();
             let hidden = schema.fields().len();
             let fields = schema.fields().iter().map(|field| field.as_ref().clone()).chain([position_field()]);
-            let positioned =
-                Positioned { schema: Arc::new(Schema::new(fields.collect::<Vec<_>>())), files: source.files.clone() };
+            let positioned = Positioned {
+                schema: Arc::new(Schema::new(fields.collect::<Vec<_>>())),
+                hidden: Some(hidden),
+                files: source.files.clone(),
+            };
             let projection = scan.projection.map(|columns| columns.into_iter().chain([hidden]).collect());
             LogicalPlanBuilder::scan(scan.table_name, provider_as_source(Arc::new(positioned)), projection)?.build()
         }
@@ -220,7 +230,7 @@ struct FilePlan {
 #[derive(Debug)]
 struct PositionExec {
     schema: SchemaRef,
-    /// Where the hidden column goes; None: it was optimized away.
+    /// Where the hidden column goes; None: there is none, or it was optimized away.
     place: Option<usize>,
     files: Vec<FilePlan>,
     properties: Arc<PlanProperties>,

@@ -13,14 +13,17 @@ use std::time::Instant;
 
 use arrow::array::{Array, ArrayRef, RecordBatch, StringArray, TimestampMicrosecondArray};
 use arrow::compute::cast;
-use pipeline::auto_cdc::{ChangeFlow, ChangeOptions, ScdType, SnapshotFiles, SnapshotInput, SnapshotVersions};
+use pipeline::auto_cdc::{
+    ChangeFlow, ChangeOptions, NullKeys, ScdType, SnapshotFiles, SnapshotInput, SnapshotVersions,
+};
 use pipeline::data_type::DataType;
 use pipeline::event::{ChangeMetrics, FlowMetrics};
 use pipeline::timeline::Class;
 use tokio::sync::mpsc;
 
 use super::apply::{Application, Applied, Batch, SilenceRule, SnapshotKeys};
-use super::batch::{check_drift, columns, places, read, side_flow};
+use super::batch::{check_drift, columns, places, read, side_flow, tell_dropped};
+use super::columns::FlowColumns;
 use super::encode::KeyCodec;
 use super::events::{Events, Refused};
 use super::position::carry;
@@ -31,7 +34,7 @@ use crate::data_type::{UTC, from_arrow, to_arrow};
 use crate::error::{Error, Result};
 use crate::fail_point;
 use crate::flow::FlowRun;
-use crate::flow::batch::{bring_up, mark, plan, plan_and_run, plan_of};
+use crate::flow::batch::{bring_up, completion, mark, plan, plan_and_run, plan_of};
 use crate::flow::inputs::{self, Content, OpenSource, batch_inputs};
 use crate::flow::live::scanned;
 use crate::micro_batch::query_error;
@@ -50,10 +53,29 @@ pub(crate) async fn run(run: &FlowRun<'_>, change: &ChangeFlow) -> Result<()> {
         return Err(first_is_missing(run, "there is nothing to read, so its columns are unknown"));
     }
     let Some(mut batch) = bring_up(run, &mut sources).await? else { return Ok(()) };
-    for inputs in next_inputs(run, snapshot, &sources).await? {
+    let next = next_inputs(run, snapshot, &sources).await?;
+    let is_once = run.flow.kind.is_once();
+    if is_once && next.is_empty() && !matches!(snapshot.versions, SnapshotVersions::Files(_)) {
+        run.update.recorder.notice(
+            run.about(),
+            "snapshot-not-newer",
+            format!(
+                "flow `{}` is done: `{}` has had a snapshot of its version, or a later one",
+                run.flow.name, run.dataset.label
+            ),
+            Some("give a changed snapshot a later version, or build the table anew with --full-refresh".to_string()),
+        );
+    }
+    // A version in files is a batch, so no batch says that it is the last.
+    let is_marked = next.len() == 1 && !matches!(snapshot.versions, SnapshotVersions::Files(_));
+    for inputs in next {
         run.update.stop.check()?;
         plan_and_run(run, &mut sources, batch, &inputs).await?;
         batch += 1;
+    }
+    if is_once && !is_marked {
+        let completion = completion(run, run.live.metrics().rows_out);
+        run.update.state.mark_done(&run.record.flow_id, run.generation, &completion)?;
     }
     Ok(())
 }
@@ -257,19 +279,26 @@ pub(crate) async fn apply(
     let query = carry(plan(run, &batch_inputs).await?).map_err(|error| query_error(&run.during(), error))?;
     let sequence: DataType = from_arrow(version.data_type())
         .ok_or_else(|| Error::Internal(format!("a version can't be {}", version.data_type())))?;
-    let columns = columns(run, change, &query, sequence).await?;
-    let query = columns.project(query, &[]).map_err(|error| query_error(&run.during(), error))?;
-    let what = Batch {
-        columns,
+    let own = columns(run, change, &query, sequence.clone()).await?;
+    let project =
+        |columns: &FlowColumns| columns.project(query.clone(), &[]).map_err(|error| query_error(&run.during(), error));
+    let mut rows = read(run, &project(&own)?, batch_inputs.work_bytes).await?;
+    let mut what = Batch {
+        columns: own,
         flow: side_flow(run, Class::Snapshot),
         app_id: run.app_id(),
         batch,
         silence: SilenceRule::None,
+        threads: 1,
     };
     let target = run.update.change_targets.of(run).await?;
-    let mut rows = read(run, &query, batch_inputs.work_bytes).await?;
-    let (applied, absent) = {
-        let mut target = target.lock_owned().await;
+    let (applied, absent, dropped) = {
+        let mut target = ChangeTarget::lock(target).await?;
+        let now = columns(run, change, &query, sequence).await?;
+        if now.table.fields != what.columns.table.fields {
+            rows = read(run, &project(&now)?, batch_inputs.work_bytes).await?;
+            what.columns = now;
+        }
         let rows_before = target.row_count().await;
         let during = Guard {
             flow: run.during(),
@@ -285,11 +314,12 @@ pub(crate) async fn apply(
         });
         let (outcome, mut target) =
             task.await.map_err(|error| Error::Internal(format!("{}: {error}", run.during())))?;
-        let (applied, absent, prepared) = outcome?;
+        let Outcome { applied, absent, refused, prepared } = outcome?;
         fail_point::hit("side-committed", Some(&run.flow.name))?;
         target.commit(prepared).await?;
-        (applied, absent)
+        (applied, absent, refused.keyless())
     };
+    tell_dropped(run, batch, dropped);
     fail_point::hit("committed", Some(&run.flow.name))?;
     let version = run.target()?.table.lock().await.version();
     let metrics = FlowMetrics {
@@ -303,11 +333,21 @@ pub(crate) async fn apply(
             upserted: applied.rows_added,
             deleted: absent,
             ties: applied.counts.ties,
+            dropped,
             ..ChangeMetrics::default()
         },
         ..scanned(&batch_inputs.counters)
     };
     mark(run, batch, &metrics, Some(version))
+}
+
+/// What a snapshot did, with the target's commit still to be made.
+struct Outcome {
+    applied: Applied,
+    /// Keys that it doesn't have, and that were deleted.
+    absent: u64,
+    refused: Refused,
+    prepared: Option<PreparedCommit>,
 }
 
 /// What a snapshot may not do, and the words for it.
@@ -326,7 +366,7 @@ fn apply_rows(
     rows: &mut mpsc::Receiver<Result<RecordBatch>>,
     guard: &Guard,
     place: &dyn Fn([u64; 3]) -> String,
-) -> Result<(Applied, u64, Option<PreparedCommit>)> {
+) -> Result<Outcome> {
     let spec = target.recorded()?;
     check_drift(target, spec.as_ref(), &batch.columns.spec)?;
     let retention = match batch.columns.spec.scd_type {
@@ -346,15 +386,17 @@ fn apply_rows(
     }
     application.apply_snapshot(&events, &mut seen)?;
     let keys: Vec<String> = batch.columns.keys.iter().map(|key| key.name.clone()).collect();
-    if let Some(error) = refused.error(&guard.flow, batch.batch, &keys, place) {
+    let drops = guard.options.null_keys == Some(NullKeys::Drop);
+    let error = if drops { None } else { refused.error(&guard.flow, batch.batch, &keys, place) };
+    if let Some(error) = error {
         return Err(error);
     }
     guard.check_rows(&seen)?;
-    let absent = application.delete_absent(&version_bytes, &seen)?;
-    guard.check_deletes(absent)?;
+    let (absent, before) = application.delete_absent(&version_bytes, &seen, guard.rows_before)?;
+    guard.check_deletes(absent, before)?;
     guard.stop.check()?;
     let (applied, prepared) = application.commit(Some(&version_bytes))?;
-    Ok((applied, absent, prepared))
+    Ok(Outcome { applied, absent, refused, prepared })
 }
 
 impl Guard {
@@ -387,17 +429,16 @@ impl Guard {
         Ok(())
     }
 
-    fn check_deletes(&self, absent: u64) -> Result<()> {
+    fn check_deletes(&self, absent: u64, before: u64) -> Result<()> {
         let Some(most) = self.options.max_delete_fraction else { return Ok(()) };
-        if !most.is_exceeded_by(absent, self.rows_before) {
+        if !most.is_exceeded_by(absent, before) {
             return Ok(());
         }
         Err(Error::user(
             "snapshot-deletes-too-much",
             format!(
-                "{}: the snapshot lacks {absent} of the {} rows of `{}`, more than max_delete_fraction = {} allows",
+                "{}: the snapshot lacks {absent} of the {before} keys of `{}`, more than max_delete_fraction = {} allows",
                 self.flow,
-                self.rows_before,
                 self.label,
                 f64::from(most.millionths) / 1e6
             ),

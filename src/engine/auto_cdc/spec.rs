@@ -1,10 +1,13 @@
 //! What a target was built with, as its side table records it, and what of it may no longer change.
 
-use pipeline::auto_cdc::ScdType;
+use std::path::Path;
+
+use pipeline::auto_cdc::{ChangeFlow, END_AT, START_AT, ScdType};
 use pipeline::data_type::{DataType, Field};
 use serde::{Deserialize, Serialize};
 
-use crate::error::Error;
+use super::side::Manifest;
+use crate::error::{Error, Result};
 
 /// The promises that stored members depend on. Everything else of a flow may change between updates.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,14 +25,81 @@ pub struct TargetSpec {
 /// A promise that a flow's definition breaks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Drift {
-    /// Spark's name of it.
-    pub condition: &'static str,
-    pub what: String,
+    pub of: Promise,
     pub recorded: String,
     pub now: String,
 }
 
+/// What a target's flows may not change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Promise {
+    ScdType,
+    Keys,
+    Sequence,
+    Tracked,
+}
+
+impl Promise {
+    /// The words for people.
+    pub fn words(self) -> &'static str {
+        match self {
+            Promise::ScdType => "the SCD type",
+            Promise::Keys => "the keys",
+            Promise::Sequence => "the type of the sequence",
+            Promise::Tracked => "the columns whose history is tracked",
+        }
+    }
+
+    /// Spark's name of a change of it.
+    pub fn condition(self) -> &'static str {
+        match self {
+            Promise::ScdType => "AUTOCDC_INVALID_STATE.SCD_TYPE_DRIFT",
+            Promise::Keys => "AUTOCDC_INVALID_STATE.KEY_SCHEMA_DRIFT",
+            Promise::Sequence => "AUTOCDC_INVALID_STATE.SEQUENCING_TYPE_DRIFT",
+            Promise::Tracked => "AUTOCDC_INVALID_STATE.TRACK_HISTORY_DRIFT",
+        }
+    }
+}
+
+/// True for `__START_AT` and `__END_AT`.
+pub fn is_interval(column: &str) -> bool {
+    [START_AT, END_AT].iter().any(|name| name.eq_ignore_ascii_case(column))
+}
+
 impl TargetSpec {
+    /// What a flow makes of a target that has the columns `table`. What is tracked is a matter of the target: a column
+    /// that only another flow gives is NULL in this one's rows.
+    pub fn of(change: &ChangeFlow, table: &[Field], sequence: DataType) -> TargetSpec {
+        let in_table = |name: &str| table.iter().find(|field| field.name.eq_ignore_ascii_case(name)).cloned();
+        let values = table.iter().map(|field| &field.name).filter(|name| !is_interval(name) && !change.is_key(name));
+        let (tracked, untracked) = match change.scd_type() {
+            ScdType::One => (Vec::new(), Vec::new()),
+            ScdType::Two => values.cloned().partition(|name| change.tracks(name)),
+        };
+        TargetSpec {
+            scd_type: change.scd_type(),
+            keys: change.keys.iter().filter_map(|key| in_table(&key.value)).collect(),
+            sequence,
+            tracked,
+            untracked,
+        }
+    }
+
+    /// What the target of a manifest was built with; None: no batch was applied yet. Error: `side-table-corrupted`.
+    pub fn in_manifest(manifest: &Manifest, side_folder: &Path) -> Result<Option<TargetSpec>> {
+        // A first batch that was refused leaves a side table behind, which promises nothing.
+        if manifest.version() == 0 {
+            return Ok(None);
+        }
+        serde_json::from_value(manifest.spec.clone()).map(Some).map_err(|error| {
+            Error::user(
+                "side-table-corrupted",
+                format!("the side table `{}` doesn't tell what its target is: {error}", side_folder.display()),
+                "build the table anew: flowbench run --full-refresh",
+            )
+        })
+    }
+
     /// With the columns that `now` has beside these.
     pub fn grown(mut self, now: &TargetSpec) -> TargetSpec {
         let is_known = |spec: &TargetSpec, name: &String| {
@@ -52,24 +122,14 @@ impl TargetSpec {
     /// columns are free.
     pub fn drifts(&self, now: &TargetSpec) -> Vec<Drift> {
         let mut drifts = Vec::new();
-        let mut compare = |condition, what: &str, recorded: String, now: String| {
+        let mut compare = |of, recorded: String, now: String| {
             if recorded != now {
-                drifts.push(Drift { condition, what: what.to_string(), recorded, now });
+                drifts.push(Drift { of, recorded, now });
             }
         };
-        compare(
-            "AUTOCDC_INVALID_STATE.SCD_TYPE_DRIFT",
-            "the SCD type",
-            self.scd_type.words().to_string(),
-            now.scd_type.words().to_string(),
-        );
-        compare("AUTOCDC_INVALID_STATE.KEY_SCHEMA_DRIFT", "the keys", keys(&self.keys), keys(&now.keys));
-        compare(
-            "AUTOCDC_INVALID_STATE.SEQUENCING_TYPE_DRIFT",
-            "the type of the sequence",
-            self.sequence.to_string(),
-            now.sequence.to_string(),
-        );
+        compare(Promise::ScdType, self.scd_type.words().to_string(), now.scd_type.words().to_string());
+        compare(Promise::Keys, keys(&self.keys), keys(&now.keys));
+        compare(Promise::Sequence, self.sequence.to_string(), now.sequence.to_string());
         let has = |names: &[String], name: &String| names.iter().any(|known| known.eq_ignore_ascii_case(name));
         // A column that is new may be tracked: it is NULL in all that is stored, so nothing stored becomes another.
         let moved: Vec<&String> = [(&self.tracked, &now.untracked), (&self.untracked, &now.tracked)]
@@ -77,12 +137,7 @@ impl TargetSpec {
             .flat_map(|(before, after)| before.iter().filter(|name| has(after, name)))
             .collect();
         if self.scd_type == now.scd_type && !moved.is_empty() {
-            drifts.push(Drift {
-                condition: "AUTOCDC_INVALID_STATE.TRACK_HISTORY_DRIFT",
-                what: "the columns whose history is tracked".to_string(),
-                recorded: names(&self.tracked),
-                now: names(&now.tracked),
-            });
+            drifts.push(Drift { of: Promise::Tracked, recorded: names(&self.tracked), now: names(&now.tracked) });
         }
         drifts
     }
@@ -92,7 +147,7 @@ impl TargetSpec {
 pub fn drifted(target: &str, drifts: &[Drift]) -> Error {
     let what: Vec<String> = drifts
         .iter()
-        .map(|drift| format!("{} were {}, now {} [{}]", drift.what, drift.recorded, drift.now, drift.condition))
+        .map(|drift| format!("{}: {}, now {} [{}]", drift.of.words(), drift.recorded, drift.now, drift.of.condition()))
         .collect();
     Error::user(
         "auto-cdc-drift",
@@ -161,7 +216,7 @@ mod tests {
             let drifts: Vec<&str> = recorded
                 .drifts(&now)
                 .iter()
-                .map(|drift| drift.condition.rsplit('.').next().expect("a last part"))
+                .map(|drift| drift.of.condition().rsplit('.').next().expect("a last part"))
                 .collect();
             assert_eq!(drifts.join(", "), expected, "{name}");
         }

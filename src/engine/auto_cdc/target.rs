@@ -5,16 +5,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pipeline::graph::DatasetId;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use super::columns::FlowColumns;
 use super::encode::Layout;
-use super::side::{FOLDER, NewSideTable, Retention, SideTable};
+use super::side::{FOLDER, Manifest, NewSideTable, Retention, SideTable};
 use super::spec::TargetSpec;
 use super::upkeep::Merging;
 use crate::error::{Error, Result};
 use crate::flow::FlowRun;
-use crate::table::{CompactionLimits, PreparedCommit, RowDeletes, RowSet};
+use crate::table::{CompactionLimits, PreparedCommit, RowDeletes, RowSet, SharedTable};
 use crate::update::Target;
 
 /// A target that flows take turns to write.
@@ -35,6 +35,8 @@ pub(crate) struct ChangeTarget {
     side: Option<Arc<SideTable>>,
     merging: Merging,
     side_folder: PathBuf,
+    /// The version of the side table whose pending commit is in the target's log; None: not known to be.
+    finished: Option<u64>,
     /// Where the table's folder is, seen from the dataset's: empty, or `gen-2/` while a full refresh builds it.
     prefix: String,
 }
@@ -44,18 +46,58 @@ pub(crate) fn side_folder(table_folder: &Path, generation: i64) -> PathBuf {
     table_folder.join(FOLDER).join(format!("gen-{generation}"))
 }
 
+/// Makes the commit that a crash left pending in the side table of a dataset's generation, if there is one: before
+/// anything else changes the table.
+///
+/// # Errors
+/// What reading and committing may say; a side table that is damaged is left to who opens it.
+pub(crate) async fn finish_pending(
+    table_folder: &Path,
+    generation: i64,
+    label: &str,
+    table: &SharedTable,
+) -> Result<()> {
+    match Manifest::read(&side_folder(table_folder, generation)) {
+        Ok(Manifest { pending: Some(pending), .. }) => make(&pending, label, table).await,
+        Ok(_) => Ok(()),
+        Err(error) if error.code().starts_with("side-table") => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Makes a pending commit, if the table's log doesn't have it yet.
+async fn make(pending: &serde_json::Value, label: &str, table: &SharedTable) -> Result<()> {
+    let prepared: PreparedCommit = serde_json::from_value(pending.clone()).map_err(|error| {
+        Error::user(
+            "side-table-corrupted",
+            format!("the pending commit of table `{label}` can't be read: {error}"),
+            format!("build the table anew: flowbench run --full-refresh {label}"),
+        )
+    })?;
+    let mut table = table.lock().await;
+    table.refresh()?;
+    table.commit_prepared(&prepared).await.map(drop)
+}
+
 impl ChangeTargets {
     /// The target of a flow, with the commit that a crash left pending made.
     ///
     /// # Errors
     /// `side-table-missing` if the table has rows and its side table is gone; what reading and committing may say.
     pub async fn of(&self, run: &FlowRun<'_>) -> Result<SharedTarget> {
-        let mut open = self.open.lock().await;
-        if let Some(target) = open.get(&run.flow.target) {
-            return Ok(target.clone());
-        }
-        let target = Arc::new(Mutex::new(ChangeTarget::open(run).await?));
-        open.insert(run.flow.target, target.clone());
+        let target = {
+            let mut open = self.open.lock().await;
+            match open.get(&run.flow.target) {
+                Some(target) => target.clone(),
+                None => {
+                    let target = Arc::new(Mutex::new(ChangeTarget::open(run).await?));
+                    open.insert(run.flow.target, target.clone());
+                    target
+                }
+            }
+        };
+        // A flow that failed behind the side table's commit leaves the target's to who comes next.
+        ChangeTarget::lock(target.clone()).await?;
         Ok(target)
     }
 
@@ -91,6 +133,7 @@ impl ChangeTarget {
             side,
             merging: Merging::default(),
             side_folder,
+            finished: None,
             prefix,
         };
         match &opened.side {
@@ -118,21 +161,24 @@ impl ChangeTarget {
         ))
     }
 
+    /// Waits for the flow's turn to write. The target is as its side table says.
+    pub async fn lock(shared: SharedTarget) -> Result<OwnedMutexGuard<ChangeTarget>> {
+        let mut target = shared.lock_owned().await;
+        target.finish_pending().await?;
+        Ok(target)
+    }
+
     /// Makes the commit that the side table was committed with, if the target's log doesn't have it yet.
-    pub async fn finish_pending(&mut self) -> Result<()> {
+    async fn finish_pending(&mut self) -> Result<()> {
         let Some(side) = &self.side else { return Ok(()) };
         let view = side.view();
+        let version = view.manifest().version();
+        if self.finished == Some(version) {
+            return Ok(());
+        }
         let Some(pending) = &view.manifest().pending else { return Ok(()) };
-        let prepared: PreparedCommit = serde_json::from_value(pending.clone()).map_err(|error| {
-            Error::user(
-                "side-table-corrupted",
-                format!("the pending commit of table `{}` can't be read: {error}", self.label),
-                format!("build the table anew: flowbench run --full-refresh {}", self.label),
-            )
-        })?;
-        let mut table = self.target.table.lock().await;
-        table.refresh()?;
-        table.commit_prepared(&prepared).await?;
+        make(pending, &self.label, &self.target.table).await?;
+        self.finished = Some(version);
         Ok(())
     }
 
@@ -148,6 +194,7 @@ impl ChangeTarget {
             self.target.table.lock().await.commit_prepared(&prepared).await?;
         }
         if let Some(side) = &self.side {
+            self.finished = Some(side.view().manifest().version());
             self.merging.start(side).await?;
         }
         self.compact(&CompactionLimits::default()).await.map(drop)
@@ -191,17 +238,12 @@ impl ChangeTarget {
         self.target.table.lock().await.row_count().unwrap_or(0)
     }
 
-    /// What the target was built with. Error: `side-table-corrupted`.
+    /// What the target was built with; None: no batch was applied yet. Error: `side-table-corrupted`.
     pub fn recorded(&self) -> Result<Option<TargetSpec>> {
-        let Some(side) = &self.side else { return Ok(None) };
-        let spec = side.view().manifest().spec.clone();
-        serde_json::from_value(spec).map(Some).map_err(|error| {
-            Error::user(
-                "side-table-corrupted",
-                format!("the side table of `{}` doesn't tell what the target is: {error}", self.label),
-                format!("build the table anew: flowbench run --full-refresh {}", self.label),
-            )
-        })
+        match &self.side {
+            Some(side) => TargetSpec::in_manifest(side.view().manifest(), &self.side_folder),
+            None => Ok(None),
+        }
     }
 
     /// A file's path in the side table: seen from the dataset's folder, whatever generation it was written in.

@@ -9,6 +9,7 @@ use super::FlowRun;
 use super::batch::{bring_up, plan_and_run};
 use super::inputs::{self, Content, OpenSource};
 use crate::error::Result;
+use crate::source::change_feed::next_feed_slice;
 use crate::source::table_stream::{SliceLimit, TableOffset, next_slice};
 use crate::state::{KnownBy, PlannedInput, SourceFile};
 
@@ -120,20 +121,24 @@ impl Backlog {
                 let mut start = *at;
                 // Versions without rows (compactions, properties) move the offset without a batch of their own.
                 loop {
-                    let Some(slice) = next_slice(&table, label, start, *up_to, options, Some(limit))? else {
-                        return Ok(None);
+                    let next = match options.reads_change_feed {
+                        true => next_feed_slice(&table, label, start, *up_to, limit)?
+                            .map(|slice| (slice.end, slice.parts.is_empty())),
+                        false => next_slice(&table, label, start, *up_to, options, Some(limit))?
+                            .map(|slice| (slice.end, slice.files.is_empty())),
                     };
-                    if slice.files.is_empty() {
-                        start = slice.end;
+                    let Some((end, is_empty)) = next else { return Ok(None) };
+                    if is_empty {
+                        start = end;
                         continue;
                     }
                     let planned = PlannedInput {
                         source_id: *source_id,
                         start_offset: Some(at.to_json()),
-                        end_offset: Some(slice.end.to_json()),
+                        end_offset: Some(end.to_json()),
                         files: Vec::new(),
                     };
-                    *at = slice.end;
+                    *at = end;
                     return Ok(Some(planned));
                 }
             }

@@ -11,6 +11,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 use datafusion::logical_expr::LogicalPlan;
+use pipeline::auto_cdc::SnapshotVersions;
 use pipeline::event::{Details, FlowMetrics, Level};
 use pipeline::graph::Reading;
 use pipeline::resume::{Facts, FoundTable, Resume, resume};
@@ -287,12 +288,7 @@ pub(crate) fn partitions(run: &FlowRun<'_>, work_bytes: u64) -> usize {
 }
 
 pub(crate) fn mark(run: &FlowRun<'_>, batch: i64, metrics: &FlowMetrics, version: Option<i64>) -> Result<()> {
-    let completion = run.flow.kind.is_once().then(|| Completion {
-        done_us: now_us(),
-        update_id: Some(run.update.number),
-        rows: metrics.rows_out as i64,
-        definition_hash: definition_hash(&run.flow.reading.query.fingerprint_text),
-    });
+    let completion = is_done_by_one_batch(run).then(|| completion(run, metrics.rows_out));
     let count = |count: u64| Some(count as i64);
     let committed = Committed {
         table_version: version,
@@ -318,6 +314,22 @@ pub(crate) fn mark(run: &FlowRun<'_>, batch: i64, metrics: &FlowMetrics, version
         Details::BatchProgress { metrics: *metrics, table_version: version },
     );
     run.update.recorder.check()
+}
+
+/// A once flow is one batch, but for snapshots of which each version is a file's.
+fn is_done_by_one_batch(run: &FlowRun<'_>) -> bool {
+    let snapshot = run.flow.change.as_ref().and_then(|change| change.snapshot());
+    run.flow.kind.is_once() && !snapshot.is_some_and(|snapshot| matches!(snapshot.versions, SnapshotVersions::Files(_)))
+}
+
+/// What is written down of a once flow that is done.
+pub(crate) fn completion(run: &FlowRun<'_>, rows: u64) -> Completion {
+    Completion {
+        done_us: now_us(),
+        update_id: Some(run.update.number),
+        rows: rows as i64,
+        definition_hash: definition_hash(&run.flow.reading.query.fingerprint_text),
+    }
 }
 
 pub(crate) fn misfit(run: &FlowRun<'_>, misfits: &[crate::columns::Misfit]) -> Error {

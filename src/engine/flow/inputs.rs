@@ -8,10 +8,11 @@ use pipeline::graph::{InputId, Reading, ResolvedInput, Source};
 use pipeline::read_files::{ReadFiles, TableStream};
 
 use super::FlowRun;
-use crate::auto_cdc::position::{FileRows, WithPositions};
+use crate::auto_cdc::position::{FileRows, WithPositions, in_turn};
 use crate::error::{Error, Result};
 use crate::fail_point;
 use crate::reading::StreamBatch;
+use crate::source::change_feed::{FeedRows, FeedSize, feed_schema, planned_feed, whole_feed};
 use crate::source::external;
 use crate::source::files::{self, FileEntry, ScanCounters, SourceSchema};
 use crate::source::flow_sources::flow_sources;
@@ -70,6 +71,8 @@ pub(crate) enum Content {
     Table {
         table: SharedTable,
         options: TableStream,
+        /// The columns by which two versions of a row are known to be one row; empty if there are none.
+        keys: Vec<String>,
         /// Read up to this version.
         up_to: i64,
         /// Where a stream stands.
@@ -138,14 +141,14 @@ async fn open_all(run: &FlowRun<'_>, reading: &Reading, records: bool) -> Result
                     Some(spec) => open_files(run, &spec, input, None).await?,
                     None => {
                         let (table, version) = run.update.external(*id)?;
-                        open_table(table, stream, Some(version)).await?
+                        open_table(table, stream, Vec::new(), Some(version)).await?
                     }
                 }
             }
             Source::Dataset { id, stream } => {
                 let dataset = engine.graph().dataset(*id);
                 match engine.table(dataset)? {
-                    Some(table) => open_table(table, stream, None).await?,
+                    Some(table) => open_table(table, stream, engine.graph().row_keys(*id), None).await?,
                     None => Content::Nothing,
                 }
             }
@@ -229,7 +232,12 @@ async fn open_files(
     Ok(Content::Files { spec: Arc::new(spec.clone()), schema, listing, uses_metadata: input.uses_metadata, ledger })
 }
 
-async fn open_table(table: SharedTable, options: &TableStream, up_to: Option<i64>) -> Result<Content> {
+async fn open_table(
+    table: SharedTable,
+    options: &TableStream,
+    keys: Vec<String>,
+    up_to: Option<i64>,
+) -> Result<Content> {
     let up_to = match up_to {
         Some(version) => version,
         None => {
@@ -238,7 +246,7 @@ async fn open_table(table: SharedTable, options: &TableStream, up_to: Option<i64
             open.version()
         }
     };
-    Ok(Content::Table { table, options: options.clone(), up_to, offset: None })
+    Ok(Content::Table { table, options: options.clone(), keys, up_to, offset: None })
 }
 
 /// Finds or makes a source's record; the options of the first start apply when it is made.
@@ -354,6 +362,28 @@ pub(crate) async fn batch_inputs(
                 });
                 with_positions(rows(files), by_file)
             }
+            Content::Table { table, options, keys, up_to, .. } if options.reads_change_feed => {
+                let table = table.lock().await;
+                let parts = match (source.is_stream, plan) {
+                    (true, Some(PlannedInput { start_offset: Some(start), end_offset: Some(end), .. })) => {
+                        planned_feed(&table, TableOffset::from_json(start)?, TableOffset::from_json(end)?)?
+                    }
+                    (true, _) => Vec::new(),
+                    (false, plan) => whole_feed(&table, version_of(plan, *up_to)?)?,
+                };
+                let size = FeedSize::of(&parts);
+                match source.is_stream {
+                    true => {
+                        batch.files += size.files as u64;
+                        batch.bytes += size.bytes;
+                        batch.table_rows += size.rows;
+                    }
+                    false => batch.work_bytes += size.bytes,
+                }
+                let rows = FeedRows::of(&table, parts, keys).await?;
+                let plain = in_turn(feed_schema(&table.schema()), rows.clone());
+                with_positions(plain, positions_of.map(|_| rows))
+            }
             Content::Table { table, up_to, .. } => {
                 let table = table.lock().await;
                 match (source.is_stream, plan) {
@@ -371,10 +401,7 @@ pub(crate) async fn batch_inputs(
                     }
                     (true, _) => table.files_provider(Vec::new()).await?,
                     (false, plan) => {
-                        let version = match plan.and_then(|plan| plan.end_offset.as_deref()) {
-                            Some(text) => TableOffset::from_json(text)?.version - 1,
-                            None => *up_to,
-                        };
+                        let version = version_of(plan, *up_to)?;
                         batch.work_bytes += table.size_bytes();
                         let by_file = match positions_of {
                             Some(_) => {
@@ -397,6 +424,14 @@ pub(crate) async fn batch_inputs(
     }
     batch.work_bytes += batch.bytes;
     Ok(batch)
+}
+
+/// The version that a table is read at as a whole.
+fn version_of(plan: Option<&PlannedInput>, up_to: i64) -> Result<i64> {
+    match plan.and_then(|plan| plan.end_offset.as_deref()) {
+        Some(text) => Ok(TableOffset::from_json(text)?.version - 1),
+        None => Ok(up_to),
+    }
 }
 
 /// A batch's files as they arrived; the ledger hands them out by path.

@@ -1,12 +1,10 @@
 //! A once flow: all of its batch query's rows, one time, in one commit. A backfill.
 
 use super::FlowRun;
-use super::batch::{bring_up, plan_and_run};
+use super::batch::{bring_up, completion, plan_and_run};
 use super::inputs::{self, Content};
-use crate::clock::now_us;
 use crate::error::Result;
-use crate::history::definition_hash;
-use crate::state::{Completion, PlannedInput};
+use crate::state::PlannedInput;
 
 /// Appends the rows and marks the flow as done, or finishes what a crash left.
 pub(crate) async fn run(run: &FlowRun<'_>) -> Result<()> {
@@ -27,13 +25,7 @@ pub(crate) async fn run(run: &FlowRun<'_>) -> Result<()> {
         }
     }
     if !inputs::are_known(&sources) {
-        let completion = Completion {
-            done_us: now_us(),
-            update_id: Some(run.update.number),
-            rows: 0,
-            definition_hash: definition_hash(&run.flow.reading.query.fingerprint_text),
-        };
-        return run.update.state.mark_done(&run.record.flow_id, run.generation, &completion);
+        return run.update.state.mark_done(&run.record.flow_id, run.generation, &completion(run, 0));
     }
     let Some(batch) = bring_up(run, &mut sources).await? else { return Ok(()) };
     let planned: Vec<PlannedInput> = sources.iter().filter_map(|source| source.whole(source.source_id?)).collect();

@@ -19,15 +19,17 @@ use super::as_of::{column, failed};
 use super::ordered::key_bytes;
 use crate::auto_cdc::columns::FlowColumns;
 use crate::auto_cdc::encode::KeyCodec;
+use crate::auto_cdc::table_feed;
 use crate::columns::Columns;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::listings::Listings;
 use crate::reading::plan_reading;
+use crate::source::change_feed::{FeedRows, next_feed_slice, whole_feed};
 use crate::source::external;
 use crate::source::files::{ScanCounters, table_provider};
 use crate::source::flow_sources::flow_sources;
-use crate::source::table_stream::{TableOffset, next_slice};
+use crate::source::table_stream::{SliceLimit, TableOffset, next_slice};
 use crate::table::Table;
 
 /// The columns of [`ends`]: a key's bytes, its last sequence of the seed and its first one of the live feed.
@@ -69,6 +71,7 @@ impl Engine {
         more: Option<&str>,
     ) -> Result<Option<Feed>> {
         let Some((change, query)) = flow.change.as_ref().zip(self.whole_query(flow).await?) else { return Ok(None) };
+        let query = table_feed::events(query, change).map_err(failed)?;
         let columns = FlowColumns::of(change, query.schema().as_arrow(), sequence.clone(), table);
         let columns = columns.map_err(|misfits| {
             let what: Vec<String> = misfits.iter().map(ToString::to_string).collect();
@@ -97,7 +100,7 @@ impl Engine {
                     Some(table) => {
                         let mut table = table.lock().await;
                         table.refresh()?;
-                        rows(&table, &graph.dataset(*id).label, stream, is_stream).await?
+                        rows(&table, &graph.dataset(*id).label, stream, &graph.row_keys(*id), is_stream).await?
                     }
                     None => None,
                 },
@@ -107,7 +110,7 @@ impl Engine {
                         Some(spec) => files(&listings, &spec, input, is_stream).await?,
                         None => {
                             let table = external::open_delta(external, self.settings(), self.root())?;
-                            rows(&table, &external.name.value.to_string(), stream, is_stream).await?
+                            rows(&table, &external.name.value.to_string(), stream, &[], is_stream).await?
                         }
                     }
                 }
@@ -149,15 +152,24 @@ async fn rows(
     table: &Table,
     label: &str,
     stream: &TableStream,
+    keys: &[String],
     is_stream: bool,
 ) -> Result<Option<Arc<dyn TableProvider>>> {
-    if !is_stream {
-        return table.provider(None).await.map(Some);
-    }
     let start = TableOffset::start(table, stream)?;
-    match next_slice(table, label, start, table.version(), stream, None)? {
-        Some(slice) => table.files_provider(slice.files).await.map(Some),
-        None => Ok(None),
+    match (is_stream, stream.reads_change_feed) {
+        (false, false) => table.provider(None).await.map(Some),
+        (false, true) => FeedRows::provider(table, whole_feed(table, table.version())?, keys).await.map(Some),
+        (true, false) => match next_slice(table, label, start, table.version(), stream, None)? {
+            Some(slice) => table.files_provider(slice.files).await.map(Some),
+            None => Ok(None),
+        },
+        (true, true) => {
+            let all = SliceLimit { files: usize::MAX, bytes: None };
+            match next_feed_slice(table, label, start, table.version(), all)? {
+                Some(slice) => FeedRows::provider(table, slice.parts, keys).await.map(Some),
+                None => Ok(None),
+            }
+        }
     }
 }
 

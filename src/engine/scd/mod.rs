@@ -17,6 +17,7 @@
 //! - `feed`: sequences by key of flows that haven't run
 //! - `closed`: keys that the seed's last row closes and the target shows (behaviours D-6)
 //! - `ordered`: our bytes within queries
+//! - `question`: all of them as a front end that stays open asks them
 //! - `at_update`: the version of a table that an update left
 
 mod as_of;
@@ -30,6 +31,7 @@ mod history;
 mod keys;
 mod ordered;
 mod origin;
+mod question;
 mod scd_table;
 mod target_rows;
 mod value;

@@ -185,7 +185,8 @@ impl ScdTable {
         let key_names: Vec<String> = spec.keys.iter().map(|key| key.name.clone()).collect();
         let is_history = spec.scd_type == ScdType::Two;
         let is_value = |name: &str| {
-            !key_names.iter().any(|key| key.eq_ignore_ascii_case(name)) && ![START_AT, END_AT].contains(&name)
+            let is_interval = is_history && [START_AT, END_AT].contains(&name);
+            !is_interval && !key_names.iter().any(|key| key.eq_ignore_ascii_case(name))
         };
         let tracked = |name: &str| !is_history || spec.tracked.iter().any(|known| known.eq_ignore_ascii_case(name));
         Ok(ScdTable {

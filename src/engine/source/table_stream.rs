@@ -45,7 +45,7 @@ impl TableOffset {
     }
 
     /// The offset behind all of `version`.
-    fn after(version: i64) -> TableOffset {
+    pub(super) fn after(version: i64) -> TableOffset {
         TableOffset { version: version + 1, files: 0, is_snapshot: false }
     }
 }

@@ -192,6 +192,18 @@ impl Table {
         Ok(RowChanges { version, timestamp_us, operation: info.operation.unwrap_or_default(), added, removed })
     }
 
+    /// When a version was committed; if its log entry was cleaned up, when the newest of its files was written.
+    ///
+    /// # Errors
+    /// `table-version-missing` if there is no such version any more.
+    pub fn timestamp_us(&self, version: i64) -> Result<i64> {
+        if let Some(actions) = log::read_commit(&self.dir, version)? {
+            return Ok(timestamp_us(&self.dir, version, &commit_info(&actions)));
+        }
+        let files = self.files_at(version)?;
+        Ok(files.iter().map(|file| file.modified_ms * 1000).max().unwrap_or(0))
+    }
+
     /// The rows of a file that are not deleted.
     fn live(&self, add: &Add) -> Result<RowSet> {
         let mut rows = RowSet::new();

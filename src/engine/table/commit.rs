@@ -159,6 +159,10 @@ impl Table {
     fn next_entry(&mut self, prepared: &PreparedCommit) -> Result<NextEntry> {
         self.read_new_commits()?;
         if self.id() != prepared.table_id {
+            // The table of a promoted generation has that's batches, by another id.
+            if !prepared.txns.is_empty() && self.check_txns(&prepared.txns).is_err() {
+                return Ok(NextEntry::AlreadyThere { version: self.state.version });
+            }
             return Err(self.conflict(format!("table `{}` was dropped and created anew", self.name)));
         }
         let mut since = Vec::new();

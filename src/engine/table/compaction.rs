@@ -24,6 +24,9 @@ use super::{
 };
 use crate::error::{Error, Result};
 
+/// Reading past fewer deleted rows than this costs less than a commit.
+const DELETED_ROWS_MIN: u64 = 10_000;
+
 /// When files are rewritten, and how many.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CompactionLimits {
@@ -33,6 +36,8 @@ pub struct CompactionLimits {
     pub files_max: usize,
     /// A large file is rewritten when more of it is deleted.
     pub deleted_fraction_max: f64,
+    /// Whether small files are rewritten for that reason too, joined: for when no batch waits.
+    pub rewrites_small: bool,
     /// How much is rewritten by one commit, in bytes of the rows that stay; one rewrite at least.
     pub rewrite_bytes_max: u64,
 }
@@ -43,6 +48,7 @@ impl Default for CompactionLimits {
             file_bytes: 128 << 20,
             files_max: 16,
             deleted_fraction_max: 0.15,
+            rewrites_small: false,
             rewrite_bytes_max: 1 << 30,
         }
     }
@@ -103,12 +109,23 @@ pub fn plan_rewrites(files: Vec<AddedFile>, limits: &CompactionLimits) -> Vec<Re
             None => {}
         }
     }
-    let full = classes.into_values().filter(|files| files.len() >= limits.files_max.max(2)).map(|mut files| {
-        files.sort_by(|a, b| a.modified_ms.cmp(&b.modified_ms).then_with(|| a.path.cmp(&b.path)));
-        files
-    });
     // Joining small files pays soonest; of the worn ones the worst comes first.
-    let mut rewrites: Vec<Rewrite> = full.map(|files| Rewrite { files }).collect();
+    let mut rewrites: Vec<Rewrite> = Vec::new();
+    let mut small_worn: BTreeMap<PartitionValues, Vec<AddedFile>> = BTreeMap::new();
+    for ((partition, _), files) in classes {
+        if files.len() >= limits.files_max.max(2) {
+            rewrites.push(Rewrite { files });
+        } else if limits.rewrites_small {
+            let worn = files.into_iter().filter(|file| file.deleted_fraction() > limits.deleted_fraction_max);
+            small_worn.entry(partition).or_default().extend(worn);
+        }
+    }
+    let deleted = |files: &Vec<AddedFile>| files.iter().map(AddedFile::deleted_rows).sum::<u64>();
+    let worth_it = small_worn.into_values().filter(|files| deleted(files) >= DELETED_ROWS_MIN);
+    rewrites.extend(worth_it.map(|files| Rewrite { files }));
+    for rewrite in &mut rewrites {
+        rewrite.files.sort_by(|a, b| a.modified_ms.cmp(&b.modified_ms).then_with(|| a.path.cmp(&b.path)));
+    }
     worn.sort_by(|a, b| b.deleted_fraction().total_cmp(&a.deleted_fraction()).then_with(|| a.path.cmp(&b.path)));
     rewrites.extend(worn.into_iter().map(|file| Rewrite { files: vec![file] }));
     let mut bytes = 0;

@@ -60,6 +60,7 @@ pub use compaction::{
 pub use deletion_vector::{DeletionVector, RowDeletes, RowSet};
 pub use maintenance::Vacuumed;
 pub use prepare::PreparedCommit;
+pub use promote::FULL_REFRESH;
 pub use queue::{SharedTable, Tables};
 pub use schema::{canonical, check_growth};
 pub use writer::{DataFile, DataWriter, Located, RowRun, SyncAt, WriterOptions};

@@ -12,6 +12,9 @@ use super::writer::now_ms;
 use super::{Table, log};
 use crate::error::{Error, Result};
 
+/// The operation of a commit that swaps in a new generation.
+pub const FULL_REFRESH: &str = "FULL REFRESH";
+
 impl Table {
     /// Swaps in a whole new generation, written as a table of its own in a folder below this one's: one commit
     /// removes all present files, adds the shadow's, and takes over its schema, partitioning, comment and

@@ -35,7 +35,7 @@ use parquet::arrow::arrow_reader::{RowSelection, RowSelector};
 
 use super::action::{Add, decode_path};
 use super::state::State;
-use super::{AddedFile, FileRows, RowSet, Table, schema, state, stats};
+use super::{AddedFile, FileRows, RowChanges, RowSet, Table, schema, state, stats};
 use crate::error::{Error, Result};
 
 impl Table {
@@ -91,6 +91,30 @@ impl Table {
             |FileRows { file, rows }| ReadFile { add: Arc::new(file.into_add()), rows: ReadRows::Only(rows.into()) };
         let files = rows.into_iter().map(only).collect();
         Ok(Arc::new(DataFiles::new(&self.dir, &self.state.schema, self.partition_by(), files)))
+    }
+
+    /// Says, before they are read, why the rows of a version can't be.
+    ///
+    /// # Errors
+    /// `change-data-missing` if a vacuum took a file; `table-feature-unsupported` if the table has column mapping.
+    pub fn check_readable(&self, changes: &RowChanges) -> Result<()> {
+        let mut files = changes.removed.iter().chain(&changes.added).map(|rows| &rows.file).peekable();
+        if self.state.needs_delta_reader() && files.peek().is_some() {
+            return Err(self.column_mapping("single rows of it are to be read"));
+        }
+        let is_gone = |file: &&AddedFile| decode_path(&self.dir, &file.path).is_none_or(|path| !path.exists());
+        match files.find(is_gone) {
+            None => Ok(()),
+            Some(file) => Err(Error::user(
+                "change-data-missing",
+                format!(
+                    "version {} of `{}` changed rows of `{}`, which is gone",
+                    changes.version, self.name, file.path
+                ),
+                "files that left the table are kept as long as its property delta.deletedFileRetentionDuration says; \
+                 read the table from its start again: `flowbench run --full-refresh` of the table that reads its changes",
+            )),
+        }
     }
 
     fn without_deleted(&self, add: Arc<Add>) -> Result<ReadFile> {

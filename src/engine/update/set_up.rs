@@ -10,6 +10,7 @@ use pipeline::graph::{Dataset, DatasetId, ExternalId, FlowId, Graph};
 use pipeline::plan::FlowAction;
 use pipeline::resume::Refusal;
 
+use crate::auto_cdc;
 use crate::clock::now_us;
 use crate::columns::{Columns, grow};
 use crate::data_type::schema_from_arrow;
@@ -225,6 +226,9 @@ impl Update {
                     let mut table = table.lock().await;
                     table.refresh()?;
                     refuse_older_state(&self.state, self.engine.graph(), dataset, &table)?;
+                }
+                if let Some(recorded) = self.state.dataset(&dataset.name.key())? {
+                    auto_cdc::target::finish_pending(&folder, recorded.generation, &dataset.label, &table).await?;
                 }
                 self.apply_definition(dataset, columns, &table).await?;
                 table

@@ -11,7 +11,7 @@ mod builder;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use crate::auto_cdc::ChangeFlow;
+use crate::auto_cdc::{ChangeFlow, START_AT, ScdType};
 use crate::definition::{DatasetDefinition, DatasetKind, FlowLimits, FlowReference};
 use crate::name::{DatasetName, Name};
 use crate::query::Query;
@@ -326,6 +326,15 @@ impl Graph {
                 self.readers[id.0].insert(DatasetId(reader));
             }
         }
+    }
+
+    /// The columns by which two versions of a row of a table are known to be one row: the keys of the flows of AUTO CDC
+    /// that write it, and the start of SCD type 2. Empty for other tables: there is nothing to know them by.
+    pub fn row_keys(&self, id: DatasetId) -> Vec<String> {
+        let mut changes = self.dataset(id).flows.iter().filter_map(|flow| self.flow(*flow).change.as_deref());
+        let Some(change) = changes.next() else { return Vec::new() };
+        let start = (change.scd_type() == ScdType::Two).then(|| START_AT.to_string());
+        change.keys.iter().map(|key| key.value.clone()).chain(start).collect()
     }
 
     /// All datasets after `ids`, without `ids` themselves unless they lie on a cycle.

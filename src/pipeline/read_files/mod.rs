@@ -156,6 +156,8 @@ pub struct TableStream {
     pub starting_timestamp_us: Option<i64>,
     /// Commits that rewrite or delete rows are passed over instead of refused.
     pub skip_change_commits: bool,
+    /// Read are the changes of rows, with the columns of [`crate::change_feed`], not the rows that came.
+    pub reads_change_feed: bool,
     pub max_files_per_trigger: usize,
     pub max_bytes_per_trigger: Option<u64>,
 }
@@ -167,6 +169,7 @@ impl Default for TableStream {
             starts_at_latest: false,
             starting_timestamp_us: None,
             skip_change_commits: false,
+            reads_change_feed: false,
             max_files_per_trigger: 1000,
             max_bytes_per_trigger: None,
         }

@@ -28,6 +28,7 @@ pub fn table_stream(input: &Input, settings: &Settings) -> (Option<TableStream>,
         starts_at_latest,
         starting_timestamp_us: options.timestamp_us("startingTimestamp", &settings.time_zone.value),
         skip_change_commits: options.boolean("skipChangeCommits", false),
+        reads_change_feed: options.boolean("readChangeFeed", false),
         max_files_per_trigger: options.count("maxFilesPerTrigger", 1..=usize::MAX, 1000),
         max_bytes_per_trigger: options.bytes("maxBytesPerTrigger"),
     };
@@ -40,6 +41,21 @@ pub fn table_stream(input: &Input, settings: &Settings) -> (Option<TableStream>,
             )
             .condition("DELTA_STARTING_VERSION_AND_TIMESTAMP_BOTH_SET")
             .label(version.name.span, "the version")
+            .help("remove one"),
+        );
+    }
+    if let (Some(feed), Some(skips)) = (options.option("readChangeFeed"), options.option("skipChangeCommits"))
+        && stream.reads_change_feed
+        && stream.skip_change_commits
+    {
+        options.diagnostics.push(
+            Diagnostic::error(
+                "conflicting-options",
+                skips.name.span,
+                "`skipChangeCommits` and `readChangeFeed` exclude each other",
+            )
+            .reason("a change feed is read for the changes that the other option passes over")
+            .label(feed.name.span, "the change feed")
             .help("remove one"),
         );
     }

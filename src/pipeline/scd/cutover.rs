@@ -6,7 +6,7 @@ use super::KeyPart;
 use crate::auto_cdc::ScdType;
 
 /// What is asked.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct CutoverRequest {
     /// Only this key: its value, or `column=value` of each of its columns. Empty: all keys.
     pub key: Vec<String>,
@@ -73,7 +73,7 @@ pub enum Evidence {
 }
 
 /// How the sequences of a key's seed and of its live feed lie.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// The first live sequence is after the last seeded one.

@@ -36,7 +36,7 @@ pub struct ScdDiff {
 }
 
 /// Between what.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(tag = "of", rename_all = "snake_case")]
 pub enum DiffRange {
     /// Two sequences of the whole table.

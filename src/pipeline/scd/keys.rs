@@ -4,7 +4,7 @@ use super::KeyPart;
 use crate::auto_cdc::ScdType;
 
 /// Which keys are asked for.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct KeyRequest {
     /// A part of the key's text (`id=7, region=eu`), in any case; None: all keys.
     pub search: Option<String>,
@@ -16,13 +16,28 @@ pub struct KeyRequest {
 }
 
 /// Keys with something to look at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KeyFilter {
     Gaps,
     Deleted,
     Late,
     Ties,
+}
+
+impl KeyFilter {
+    /// All, in the order in which they are offered.
+    pub const ALL: [KeyFilter; 4] = [KeyFilter::Gaps, KeyFilter::Deleted, KeyFilter::Late, KeyFilter::Ties];
+
+    /// `gaps`.
+    pub fn word(self) -> &'static str {
+        match self {
+            KeyFilter::Gaps => "gaps",
+            KeyFilter::Deleted => "deleted",
+            KeyFilter::Late => "late",
+            KeyFilter::Ties => "ties",
+        }
+    }
 }
 
 /// Keys in the order of their values.

@@ -6,6 +6,7 @@
 //! - `check`: does the table say what its events say
 //! - `compare`: rows of a key against its events, pure
 //! - `cutover`: for every key, did the live feed take over where the seed ended
+//! - `question`: each of them as a front end that stays open asks it, and what it gets
 
 pub mod check;
 pub mod compare;
@@ -13,6 +14,7 @@ pub mod cutover;
 pub mod diff;
 pub mod history;
 pub mod keys;
+pub mod question;
 
 use crate::auto_cdc::ScdType;
 
@@ -24,6 +26,7 @@ pub use cutover::{
 pub use diff::{AsOf, ColumnChanges, DiffRange, RowChange, RowDiff, ScdDiff};
 pub use history::{Effect, EventKind, EventPlace, KeyEvent, KeyHistory, Version};
 pub use keys::{KeyFilter, KeyFlags, KeyPage, KeyRequest, KeySummary};
+pub use question::{ScdQuestion, ScdReport};
 
 /// Writes the SCD type as its number.
 fn as_number<S: serde::Serializer>(scd_type: &ScdType, serializer: S) -> Result<S::Ok, S::Error> {
@@ -34,7 +37,7 @@ fn as_number<S: serde::Serializer>(scd_type: &ScdType, serializer: S) -> Result<
 }
 
 /// A key column's value.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub struct KeyPart {
     pub column: String,
     pub value: String,

@@ -2,6 +2,7 @@
 //!
 //! - `cycle.rs`: datasets that feed themselves
 //! - `stream_or_batch.rs`: which reads may be streams, by the kind of flow and of what is read
+//! - `change_feed.rs`: of what a change feed can be read
 //! - `flow_target.rs`: what a flow may write to
 //! - `view_depth.rs`: how many views may stand on one another
 //! - `view.rs`: names and readers of temporary views
@@ -19,6 +20,7 @@
 
 mod auto_cdc;
 mod blocks;
+mod change_feed;
 mod channel;
 mod column_type;
 mod cycle;
@@ -54,6 +56,7 @@ const RULES: &[Rule] = &[
     cycle::check,
     flow_target::check,
     stream_or_batch::check,
+    change_feed::check,
     view::check,
     view_depth::check,
     table_clauses::check,
@@ -76,6 +79,7 @@ const RULES: &[Rule] = &[
     auto_cdc::track_without_history::check,
     auto_cdc::partial_updates::check,
     auto_cdc::ingestion_time::check,
+    auto_cdc::plain_stream::check,
     auto_cdc::reserved_name::check,
     auto_cdc::properties::check,
 ];

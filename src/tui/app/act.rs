@@ -8,6 +8,7 @@ use pipeline::text::{Span, line_column};
 
 use super::list::Move;
 use super::rows::RowKind;
+use super::scd::Detail;
 use super::{App, Effect, Node, Pane, Tab};
 use crate::action::{Action, Screen};
 use crate::popup::Popup;
@@ -21,6 +22,20 @@ impl App {
             Action::ShowRuns => self.show(Screen::Runs),
             Action::ShowData => self.show(Screen::Data),
             Action::ShowLog => self.show(Screen::Log),
+            Action::ShowCutover => self.open_cutover(),
+            Action::Inspect => self.inspect(),
+            Action::KeyFilter => self.next_filter(),
+            Action::EarlierStop => self.step_time(false),
+            Action::LaterStop => self.step_time(true),
+            Action::FirstStop => self.jump_time(false),
+            Action::LastStop => self.jump_time(true),
+            Action::TypeTime => self.ask_for_time(),
+            Action::Diff => self.show_detail(Detail::Diff),
+            Action::PickVersion => self.pick_version(),
+            Action::CompareTimes => self.compare_times(),
+            Action::Check => self.show_detail(Detail::Check),
+            Action::KeyEvents => self.show_detail(Detail::Events),
+            Action::OpenSource => return self.open_source(),
             Action::Up => self.go(Move::Up),
             Action::Down => self.go(Move::Down),
             Action::PageUp => self.go(Move::PageUp),
@@ -85,6 +100,10 @@ impl App {
         if self.screen == screen {
             return;
         }
+        // A search of keys is no search of names.
+        if [self.screen, screen].iter().any(|screen| matches!(screen, Screen::Scd | Screen::Cutover)) {
+            self.search = super::find::Search::default();
+        }
         self.screen = screen;
         self.is_maximised = false;
         self.pane = match screen {
@@ -92,6 +111,8 @@ impl App {
             Screen::Runs => Pane::Flows,
             Screen::Data => Pane::Rows,
             Screen::Log => Pane::Events,
+            Screen::Scd => Pane::Keys,
+            Screen::Cutover => Pane::Verdicts,
         };
         if screen == Screen::Runs {
             let flow = self
@@ -145,6 +166,8 @@ impl App {
             }
             Pane::Events => self.popups.push(Popup::event()),
             Pane::Rows => self.open_record(),
+            Pane::Keys | Pane::Versions | Pane::Detail | Pane::AsOf => self.enter_scd(),
+            Pane::Verdicts | Pane::VerdictKeys | Pane::KeyEvents => self.enter_cutover(),
         }
         Vec::new()
     }
@@ -171,6 +194,10 @@ impl App {
             self.search = super::find::Search::default();
         } else if self.is_maximised {
             self.is_maximised = false;
+        } else if self.screen == Screen::Scd {
+            self.back_scd();
+        } else if self.screen == Screen::Cutover {
+            self.back_cutover();
         } else if self.picture.focus.is_some() {
             self.toggle_focus();
         } else if self.screen != Screen::Graph {
@@ -188,9 +215,6 @@ impl App {
     }
 
     fn turn_tab(&mut self, is_forward: bool) {
-        if self.screen != Screen::Graph {
-            self.show(Screen::Graph);
-        }
         let at = Tab::ALL.iter().position(|tab| *tab == self.tab).unwrap_or(0);
         let step = if is_forward { 1 } else { Tab::ALL.len() - 1 };
         self.tab = Tab::ALL[(at + step) % Tab::ALL.len()];

@@ -120,6 +120,13 @@ impl App {
             Pane::Flows => self.flows.cursor,
             Pane::Events => self.events.cursor,
             Pane::Rows => self.preview.list.cursor,
+            Pane::Keys => self.scd.keys.list.cursor,
+            Pane::Versions => self.scd.versions.cursor,
+            Pane::Detail => self.scd.lines.cursor,
+            Pane::AsOf => self.scd.rows.cursor,
+            Pane::Verdicts => self.cutover.verdicts.cursor,
+            Pane::VerdictKeys => self.cutover.keys.list.cursor,
+            Pane::KeyEvents => self.cutover.events.cursor,
         }
     }
 
@@ -149,6 +156,8 @@ impl App {
                 self.is_following = false;
             }
             Pane::Rows => self.preview.list.cursor = row,
+            Pane::Keys | Pane::Versions | Pane::Detail | Pane::AsOf => self.put_cursor_scd(pane, row),
+            Pane::Verdicts | Pane::VerdictKeys | Pane::KeyEvents => self.put_cursor_cutover(pane, row),
         }
     }
 
@@ -211,6 +220,8 @@ impl App {
                 self.is_following = way == Move::Bottom;
             }
             Pane::Rows => self.preview.go(way, height),
+            Pane::Keys | Pane::Versions | Pane::Detail | Pane::AsOf => self.go_scd(way),
+            Pane::Verdicts | Pane::VerdictKeys | Pane::KeyEvents => self.go_cutover(way),
         }
     }
 
@@ -232,6 +243,8 @@ impl App {
             Pane::Graph | Pane::Explorer => self.along_the_graph(is_right),
             Pane::Tabs if self.tab == Tab::Preview => self.preview.go_column(is_right),
             Pane::Rows => self.preview.go_column(is_right),
+            Pane::Keys | Pane::Versions | Pane::Detail | Pane::AsOf => self.go_sideways_scd(is_right),
+            Pane::Verdicts | Pane::VerdictKeys | Pane::KeyEvents => self.go_sideways_cutover(is_right),
             Pane::Tabs | Pane::Flows | Pane::Events => {}
         }
     }

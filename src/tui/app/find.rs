@@ -4,7 +4,8 @@ use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher};
 
 use super::field::Field;
-use super::{App, Effect, Node};
+use super::list::{List, Move};
+use super::{App, Effect, Node, Pane};
 use crate::action::Screen;
 use crate::key::{Code, Key};
 use crate::theme::Role;
@@ -20,6 +21,9 @@ pub struct Search {
 
 impl App {
     pub(super) fn begin_search(&mut self) {
+        if self.screen == Screen::Scd {
+            self.pane = Pane::Keys;
+        }
         self.search = Search { is_typing: true, field: Field::default(), before: self.chosen.clone() };
     }
 
@@ -51,9 +55,20 @@ impl App {
             self.next_found(true);
             return;
         }
+        if matches!(self.screen, Screen::Scd | Screen::Cutover) {
+            // The engine looks for them: the list is what it finds.
+            self.first_key();
+            return;
+        }
         if let Some((node, _)) = self.found().into_iter().next() {
             self.choose(node);
         }
+    }
+
+    /// The list of keys begins at its first one; Enter must not open a key of the list before.
+    fn first_key(&mut self) {
+        self.scd.keys.list = List::default();
+        self.cutover.keys.clear();
     }
 
     /// What the search finds, best first, with its name.
@@ -78,6 +93,11 @@ impl App {
     }
 
     pub(super) fn next_found(&mut self, is_forward: bool) {
+        if matches!(self.screen, Screen::Scd | Screen::Cutover) {
+            self.pane = if self.screen == Screen::Scd { Pane::Keys } else { Pane::VerdictKeys };
+            self.go(if is_forward { Move::Down } else { Move::Up });
+            return;
+        }
         let text = self.search.field.text().to_string();
         if text.is_empty() {
             self.say(Role::Muted, "nothing was searched for; / begins a search");

@@ -6,9 +6,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
 use pipeline::answer::{Answer, Problem, Stage, Verdict};
+use pipeline::auto_cdc::ChangeFlow;
 use pipeline::diagnostic::{Diagnostic, Severity};
 use pipeline::event::{Event, State};
-use pipeline::graph::{DatasetId, FlowId, Graph, Source};
+use pipeline::graph::{DatasetId, FlowId, FlowKind, Graph, Source};
 use pipeline::load::Pipeline;
 use pipeline::report::{DatasetStatus, FlowStatus, Status};
 
@@ -79,7 +80,11 @@ impl Known {
                     }
                 }
             }
-            Answer::UpdatePlan { .. } | Answer::Reset { .. } | Answer::Rows { .. } | Answer::Done { .. } => {}
+            Answer::UpdatePlan { .. }
+            | Answer::Reset { .. }
+            | Answer::Rows { .. }
+            | Answer::Inspected { .. }
+            | Answer::Done { .. } => {}
         }
     }
 
@@ -276,10 +281,36 @@ impl Known {
         before.filter(|name| !self.flow_state(name).lets_readers_start()).collect()
     }
 
+    /// Labels of the datasets that flows of AUTO CDC write, in the order of the files.
+    pub fn change_targets(&self) -> Vec<String> {
+        let Some(graph) = self.graph() else { return Vec::new() };
+        let targets = graph.dataset_ids().filter(|id| change_of(graph, *id).is_some());
+        targets.map(|id| graph.dataset(id).label.clone()).collect()
+    }
+
+    /// True if both a seed and a live feed write the dataset of this label.
+    pub fn has_seed_and_feed(&self, label: &str) -> bool {
+        let Some((graph, id)) = self.graph().zip(self.find_dataset(label)) else { return false };
+        let mut flows = graph.dataset(id).flows.iter().map(|flow| graph.flow(*flow).kind);
+        let is_seed = |kind: FlowKind| kind.is_change() && kind.is_once();
+        let seeds = flows.clone().filter(|kind| is_seed(*kind)).count();
+        seeds > 0 && flows.any(|kind| kind.is_change() && !kind.is_once())
+    }
+
+    /// Version of a dataset's table, by its label.
+    pub fn table_version(&self, label: &str) -> Option<i64> {
+        self.dataset_status(label)?.table.as_ref().map(|table| table.version)
+    }
+
     /// True while an update runs, here or in another process.
     pub fn is_running(&self) -> bool {
         self.update.as_ref().is_some_and(|update| !update.state.is_final())
     }
+}
+
+/// What the first flow of AUTO CDC into a dataset says; the rules see to it that the others fit.
+pub fn change_of(graph: &Graph, id: DatasetId) -> Option<&ChangeFlow> {
+    graph.dataset(id).flows.iter().find_map(|flow| graph.flow(*flow).change.as_deref())
 }
 
 /// Where an input's rows come from, in the user's words; None for datasets of the pipeline.

@@ -6,18 +6,24 @@
 //! - `known.rs`, `update.rs`: what the engine told
 //! - `act.rs`: what each action does; `choose.rs`: what is chosen, and moving to something else; `find.rs`: search
 //! - `rows.rs`: the pipeline as a list; `picture.rs`: as a graph; `preview.rs`: a dataset's rows, page by page
+//! - `scd/`, `cutover.rs`: the views of AUTO CDC tables; `keys.rs`: their keys, page by page; `asked.rs`: what they
+//!   want to know of the engine
 //! - `field.rs`, `list.rs`: a text being typed; cursor and scroll
 //! - `twin.rs`: the command line that does the same
 
 mod act;
+pub mod asked;
 mod choose;
+pub mod cutover;
 pub mod field;
 pub mod find;
+pub mod keys;
 pub mod known;
 pub mod list;
 pub mod picture;
 pub mod preview;
 pub mod rows;
+pub mod scd;
 pub mod twin;
 pub mod update;
 
@@ -33,10 +39,12 @@ use crate::key::{Code, Key, Mouse, MouseKind};
 use crate::popup::Popup;
 use crate::theme::{Role, Theme};
 
+use cutover::Cutover;
 use known::Known;
 use list::{List, Move};
 use picture::Picture;
 use preview::Preview;
+use scd::Scd;
 
 /// What comes in.
 #[derive(Debug, Clone)]
@@ -78,6 +86,20 @@ pub enum Pane {
     Flows,
     Events,
     Rows,
+    /// Keys of an AUTO CDC table.
+    Keys,
+    /// The versions of a key on a time line.
+    Versions,
+    /// What is known of a version, or of the table: below the versions.
+    Detail,
+    /// The table at a time.
+    AsOf,
+    /// The verdicts of a cutover.
+    Verdicts,
+    /// The keys of a verdict.
+    VerdictKeys,
+    /// The events of one of them.
+    KeyEvents,
 }
 
 /// What the pane below the graph shows.
@@ -168,6 +190,8 @@ pub struct App {
     pub issues: List,
     pub schema: List,
     pub preview: Preview,
+    pub scd: Scd,
+    pub cutover: Cutover,
     pub flows: List,
     pub events: List,
     /// Events below this level are left out of the log.
@@ -207,6 +231,8 @@ impl App {
             issues: List::default(),
             schema: List::default(),
             preview: Preview::default(),
+            scd: Scd::default(),
+            cutover: Cutover::default(),
             flows: List::default(),
             events: List::default(),
             level: Level::Info,
@@ -239,12 +265,13 @@ impl App {
         };
         self.settle();
         effects.extend(self.want_rows());
+        effects.extend(self.want_reports());
         effects
     }
 
     /// True while what is drawn changes with time alone.
     pub fn is_moving(&self) -> bool {
-        self.known.is_running()
+        self.known.is_running() || self.wants_later()
     }
 
     fn key(&mut self, key: Key) -> Vec<Effect> {
@@ -266,10 +293,10 @@ impl App {
             }
             Meaning::Elsewhere(screens, action) => {
                 let names: Vec<&str> = screens.iter().map(|screen| screen.title()).collect();
-                let digit = screens.first().map_or(' ', |screen| screen.digit());
+                let shows = screens.first().map_or(' ', |screen| screen.key());
                 self.say(
                     Role::Muted,
-                    format!("{key} ({}) works on {}: press {digit}", action::row_of(action).hint, names.join(", ")),
+                    format!("{key} ({}) works on {}: press {shows}", action::row_of(action).hint, names.join(", ")),
                 );
                 Vec::new()
             }
@@ -327,6 +354,8 @@ impl App {
         }
         match target {
             Target::Pane(pane) => self.pane = pane,
+            Target::Screen(Screen::Scd) => return self.act(Action::Inspect),
+            Target::Screen(Screen::Cutover) => return self.act(Action::ShowCutover),
             Target::Screen(screen) => self.show(screen),
             Target::Tab(tab) => {
                 self.tab = tab;
@@ -388,6 +417,12 @@ impl App {
             }
             Answer::Rows { dataset, from, rows } => self.preview.take(dataset, *from, rows),
             Answer::Status(_) => self.preview.notice_versions(&self.known),
+            Answer::Inspected { question, report } => {
+                self.take_scd(question, report);
+                self.take_cutover(question, report);
+            }
+            // Questions that were out may have ended in this.
+            Answer::Unreadable(_) => self.forget_questions(),
             Answer::Ended { request, outcome } => self.say_end(request, outcome),
             Answer::Reset { flows, report } => match report {
                 Ok(report) if report.is_done => {
@@ -446,6 +481,8 @@ impl App {
             Screen::Runs => &[Pane::Flows, Pane::Events],
             Screen::Data => &[Pane::Explorer, Pane::Rows],
             Screen::Log => &[Pane::Events],
+            Screen::Scd => &[Pane::Keys, Pane::Versions, Pane::Detail, Pane::AsOf],
+            Screen::Cutover => &[Pane::Verdicts, Pane::VerdictKeys, Pane::KeyEvents],
         }
     }
 
@@ -477,6 +514,18 @@ impl App {
         }
         self.events.settle(events, self.height_of(Pane::Events));
         self.preview.settle(self.height_of(self.rows_pane()));
+        match self.screen {
+            // What is searched for is what is listed.
+            Screen::Scd => {
+                self.scd.search = self.search.field.text().to_string();
+                self.settle_scd();
+            }
+            Screen::Cutover => {
+                self.cutover.search = self.search.field.text().to_string();
+                self.settle_cutover();
+            }
+            Screen::Graph | Screen::Runs | Screen::Data | Screen::Log => {}
+        }
     }
 
     /// The pane that shows rows on this screen.
@@ -493,5 +542,35 @@ impl App {
         };
         let height = self.height_of(self.rows_pane());
         self.preview.want(&dataset, height).map(Effect::Ask)
+    }
+
+    /// Asks for what a view of an AUTO CDC table shows and doesn't have.
+    fn want_reports(&mut self) -> Vec<Effect> {
+        match self.screen {
+            _ if self.known.unreadable.is_some() || self.known.verdict.is_none() => Vec::new(),
+            Screen::Scd => self.want_scd(),
+            Screen::Cutover => self.want_cutover(),
+            Screen::Graph | Screen::Runs | Screen::Data | Screen::Log => Vec::new(),
+        }
+    }
+
+    /// True if time alone makes the view ask again.
+    fn wants_later(&self) -> bool {
+        match self.screen {
+            _ if self.known.unreadable.is_some() => false,
+            Screen::Scd => self.scd.asked().iter().any(|asked| asked.is_resting()),
+            Screen::Cutover => self.cutover.asked().iter().any(|asked| asked.is_resting()),
+            Screen::Graph | Screen::Runs | Screen::Data | Screen::Log => false,
+        }
+    }
+
+    fn forget_questions(&mut self) {
+        self.scd.forget_questions();
+        self.cutover.forget_questions();
+    }
+
+    /// What tells that a report of a table may no longer hold.
+    fn stamp(&self, table: &str) -> asked::Stamp {
+        (self.known.verdict.as_ref().map_or(0, |verdict| verdict.revision), self.known.table_version(table))
     }
 }

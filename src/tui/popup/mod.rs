@@ -46,6 +46,12 @@ pub enum Popup {
     Event {
         scroll: usize,
     },
+    /// A sequence is typed.
+    Time {
+        /// Spark's spelling of its type.
+        kind: String,
+        field: Field,
+    },
     /// An update runs: stop it and leave, or stay.
     Quit,
 }
@@ -69,6 +75,13 @@ impl Popup {
     /// The event under the cursor.
     pub fn event() -> Popup {
         Popup::Event { scroll: 0 }
+    }
+
+    /// A sequence to look at; `text` is the one that is looked at.
+    pub fn time(kind: &str, text: &str) -> Popup {
+        let mut field = Field::default();
+        field.insert(text);
+        Popup::Time { kind: kind.to_string(), field }
     }
 
     /// An update that needs a yes before it may run.
@@ -159,6 +172,17 @@ impl App {
                 }
                 true
             }
+            Popup::Time { field, .. } => match key.code {
+                Code::Enter => {
+                    let text = field.text().to_string();
+                    self.time_typed(&text);
+                    false
+                }
+                _ => {
+                    field.key(key);
+                    true
+                }
+            },
             Popup::Quit => match key.code {
                 Code::Char('s' | 'y') => return vec![Effect::Quit],
                 Code::Char('n' | 'q') | Code::Enter => false,
@@ -195,6 +219,7 @@ impl App {
                 list.cursor = 0;
             }
             Some(Popup::Confirm(confirm)) => confirm.typed.insert(text),
+            Some(Popup::Time { field, .. }) => field.insert(text),
             _ => {}
         }
     }

@@ -9,6 +9,7 @@ use ratatui::text::{Line, Span};
 
 use super::words::short;
 use super::{cursor_row, overflow, pane_frame};
+use crate::app::known::change_of;
 use crate::app::rows::RowKind;
 use crate::app::{App, Pane, Target};
 use crate::theme::{Role, Theme};
@@ -63,7 +64,8 @@ fn row_spans(app: &App, kind: &RowKind, room: usize) -> (Vec<Span<'static>>, Vec
         RowKind::Dataset(id) => {
             let Some(graph) = app.known.graph() else { return (Vec::new(), Vec::new()) };
             let dataset = graph.dataset(*id);
-            let right = dataset_state(app, graph, *id);
+            let mut right = dataset_state(app, graph, *id);
+            right.splice(0..0, badge(app, graph, *id));
             let taken: usize = right.iter().map(|span| width(&span.content)).sum();
             let name = fit_middle(&dataset.name.table, room.saturating_sub(taken + 5)).into_owned();
             let left = vec![Span::raw(format!("  {} ", theme.kind_glyph(dataset.kind()))), Span::styled(name, plain)];
@@ -93,6 +95,13 @@ fn row_spans(app: &App, kind: &RowKind, room: usize) -> (Vec<Span<'static>>, Vec
         }
         RowKind::Flow(_) | RowKind::Source(_) => (Vec::new(), Vec::new()),
     }
+}
+
+/// The badge of a dataset that flows of AUTO CDC write.
+pub fn badge(app: &App, graph: &Graph, id: DatasetId) -> Option<Span<'static>> {
+    let theme = app.options.theme;
+    let scd_type = change_of(graph, id)?.scd_type();
+    Some(Span::styled(format!("{} ", theme.scd_badge(scd_type)), theme.style(Role::Key)))
 }
 
 /// State and rows of a dataset, for the right edge of a row: as wide as its neighbours'.

@@ -1,7 +1,7 @@
 //! The flows as a table: state, batches, rows, rate, backlog, time, and what each waits for.
 
 use pipeline::event::State;
-use pipeline::graph::FlowKind;
+use pipeline::graph::{Flow, FlowKind};
 use pipeline::number::{bytes, duration};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -32,17 +32,19 @@ pub fn draw(app: &mut App, pane: Pane, inner: Rect, buffer: &mut Buffer) {
     list.settle(names.len(), height);
     app.flows = list;
     let wide = names.iter().map(|name| width(name)).max().unwrap_or(4).clamp(4, usize::from(inner.width) / 4);
+    let of = |name: &String| app.known.graph().zip(app.known.find_flow(name)).map(|(graph, id)| graph.flow(id));
+    let kinds = names.iter().filter_map(of).map(|flow| width(&kind_words(theme, flow))).max().unwrap_or(0).max(6);
     let spark = if inner.width >= SPARK_FROM { 6 } else { 0 };
     let rate = 8 + spark;
     let head = format!(
-        " {:<wide$} {:<6} {:<11} {:>5} {:>7} {:>8} {:>rate$} {:>8} {:>8}  ",
+        " {:<wide$} {:<kinds$} {:<11} {:>5} {:>7} {:>8} {:>rate$} {:>8} {:>8}  ",
         "flow", "kind", "state", "batch", "rows in", "rows out", "rows/s", "backlog", "time"
     );
     buffer.set_string(inner.x, inner.y, fit(&head, usize::from(inner.width)), theme.style(Role::Title));
     let has_keys = app.pane == pane;
     for (at, name) in names.iter().enumerate().skip(list.offset).take(height) {
         let row = Rect { y: inner.y + 1 + (at - list.offset) as u16, height: 1, ..inner };
-        let line = flow_line(app, name, wide, spark);
+        let line = flow_line(app, name, wide, kinds, spark);
         buffer.set_line(row.x, row.y, &line, row.width);
         cursor_row(app, buffer, row, at == list.cursor, has_keys);
         app.targets.push((row, Target::Row(pane, at)));
@@ -50,15 +52,9 @@ pub fn draw(app: &mut App, pane: Pane, inner: Rect, buffer: &mut Buffer) {
     overflow(app, buffer, Rect { y: inner.y + 1, height: inner.height - 1, ..inner }, list.offset, names.len());
 }
 
-fn flow_line(app: &App, name: &str, wide: usize, spark_cells: usize) -> Line<'static> {
-    let theme = app.options.theme;
-    let Some(graph) = app.known.graph() else { return Line::default() };
-    let Some(id) = app.known.find_flow(name) else { return Line::default() };
-    let flow = graph.flow(id);
-    let state = app.known.state_in_update(name);
-    let run = app.known.update.as_ref().and_then(|update| update.flows.get(name));
-    let stored = app.known.flow_status(name);
-    let kind = match flow.kind {
+/// What kind of flow it is, in few cells; those of AUTO CDC with their badge.
+fn kind_words(theme: Theme, flow: &Flow) -> String {
+    let word = match flow.kind {
         FlowKind::Append => "append",
         FlowKind::Once => "once",
         FlowKind::Complete => "full",
@@ -67,6 +63,21 @@ fn flow_line(app: &App, name: &str, wide: usize, spark_cells: usize) -> Line<'st
         FlowKind::Snapshot => "snap",
         FlowKind::SnapshotOnce => "once",
     };
+    match &flow.change {
+        Some(change) => format!("{} {word}", theme.scd_badge(change.scd_type())),
+        None => word.to_string(),
+    }
+}
+
+fn flow_line(app: &App, name: &str, wide: usize, kinds: usize, spark_cells: usize) -> Line<'static> {
+    let theme = app.options.theme;
+    let Some(graph) = app.known.graph() else { return Line::default() };
+    let Some(id) = app.known.find_flow(name) else { return Line::default() };
+    let flow = graph.flow(id);
+    let state = app.known.state_in_update(name);
+    let run = app.known.update.as_ref().and_then(|update| update.flows.get(name));
+    let stored = app.known.flow_status(name);
+    let kind = kind_words(theme, flow);
     let metrics = run.map(|run| run.metrics).or(stored.map(|flow| flow.metrics)).unwrap_or_default();
     let rate = run.and_then(|run| run.rows_per_second(app.now_us)).map(per_second).unwrap_or_default();
     let spark = match (run, state) {
@@ -95,7 +106,7 @@ fn flow_line(app: &App, name: &str, wide: usize, spark_cells: usize) -> Line<'st
     let is_ours_metrics = run.is_some() || stored.is_some();
     let batches = if is_ours_metrics { number(metrics.batches) } else { String::new() };
     Line::from(vec![
-        Span::raw(format!(" {name}{:pad$} {kind:<6} ", "")),
+        Span::raw(format!(" {name}{:pad$} {kind:<kinds$} ", "")),
         Span::styled(
             format!("{} {:<9} ", theme.state_glyph(state), state.word()),
             theme.style(Theme::state_role(state)),

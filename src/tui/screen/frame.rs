@@ -1,18 +1,24 @@
 //! What every screen has: the first line says where one is and how it stands, the last two which keys matter now
 //! and what just happened.
 
+use pipeline::auto_cdc::{ColumnSelection, ScdType};
 use pipeline::event::State;
 use pipeline::number::{bytes, counted};
+use pipeline::text::Spanned;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::words::{clock, per_second};
 use crate::action::{Action, Screen, continuations, row_of};
+use crate::app::known::change_of;
 use crate::app::{App, Target};
 use crate::popup::help::keys;
 use crate::theme::{Role, Theme};
 use crate::widget::text::{fit, width};
+
+/// From this width on every screen's name fits into the first line.
+const NAMES_FROM: u16 = 100;
 
 /// Draws the frame; returns what is left for the screen.
 pub fn draw(app: &mut App, area: Rect, buffer: &mut Buffer) -> Rect {
@@ -51,9 +57,19 @@ fn context(app: &mut App, area: Rect, buffer: &mut Buffer) {
             }
         }
     }
-    for screen in Screen::ALL {
-        let style = theme.style(if app.screen == screen { Role::Focus } else { Role::Muted });
-        right.push(Span::styled(format!(" {} {}", screen.digit(), screen.title()), style));
+    let has_keys = !app.known.change_targets().is_empty();
+    let screens = Screen::ALL.into_iter().filter(|screen| has_keys || !matches!(screen, Screen::Scd | Screen::Cutover));
+    // All names don't fit into a narrow terminal.
+    let is_narrow = has_keys && area.width < NAMES_FROM;
+    let screens: Vec<(Screen, String)> = screens
+        .map(|screen| match is_narrow && app.screen != screen {
+            true => (screen, format!(" {}", screen.key())),
+            false => (screen, format!(" {} {}", screen.key(), screen.title())),
+        })
+        .collect();
+    for (screen, words) in &screens {
+        let style = theme.style(if app.screen == *screen { Role::Focus } else { Role::Muted });
+        right.push(Span::styled(words.clone(), style));
     }
     let right_width: usize = right.iter().map(|span| width(&span.content)).sum();
     let room = usize::from(area.width);
@@ -71,20 +87,46 @@ fn context(app: &mut App, area: Rect, buffer: &mut Buffer) {
         taken += cells;
         x += cells as u16;
     }
+    let table = match app.screen {
+        Screen::Scd => app.scd.table.as_deref(),
+        Screen::Cutover => app.cutover.table.as_deref(),
+        Screen::Graph | Screen::Runs | Screen::Data | Screen::Log => None,
+    };
+    if let Some(about) = table.and_then(|table| about_table(app, table)) {
+        let about = format!("{}{about}", theme.pick(" ▏", " | "));
+        let about = fit(&about, left_room.saturating_sub(taken + 1)).into_owned();
+        buffer.set_string(x, area.y, about, theme.style(Role::Title));
+    }
     let start = area.right().saturating_sub(right_width.min(room) as u16 + 1);
     let mut x = start;
     for span in right {
         let cells = width(&span.content) as u16;
-        let screen =
-            Screen::ALL.into_iter().find(|screen| span.content == format!(" {} {}", screen.digit(), screen.title()));
-        if let Some(screen) = screen {
-            app.targets.push((Rect { x, width: cells, ..area }, Target::Screen(screen)));
+        if let Some((screen, _)) = screens.iter().find(|(_, words)| span.content == *words) {
+            app.targets.push((Rect { x, width: cells, ..area }, Target::Screen(*screen)));
         }
         if x < area.right() {
             buffer.set_stringn(x, area.y, &span.content, usize::from(area.right() - x), span.style);
         }
         x += cells;
     }
+}
+
+/// What the files say of an AUTO CDC table: `SCD2 customers  KEYS (id)  SEQUENCE BY updated_at`.
+fn about_table(app: &App, label: &str) -> Option<String> {
+    let (graph, id) = app.known.graph().zip(app.known.find_dataset(label))?;
+    let change = change_of(graph, id)?;
+    let list = |names: &[Spanned<String>]| names.iter().map(|name| name.value.as_str()).collect::<Vec<_>>().join(", ");
+    let scd = if change.scd_type() == ScdType::Two { "SCD2" } else { "SCD1" };
+    let mut about = format!("{scd} {label}  KEYS ({})", list(&change.keys));
+    if let Some(feed) = change.feed().filter(|feed| !feed.sequence_words.is_empty()) {
+        about.push_str(&format!("  SEQUENCE BY {}", feed.sequence_words.join(", ")));
+    }
+    match change.track_history.as_ref().map(|selection| &selection.value) {
+        Some(ColumnSelection::On(names)) => about.push_str(&format!("  TRACK {}", list(names))),
+        Some(ColumnSelection::Except(names)) => about.push_str(&format!("  TRACK * EXCEPT ({})", list(names))),
+        None => {}
+    }
+    Some(about)
 }
 
 /// The update in a few words, the most important first.
@@ -136,7 +178,7 @@ fn hints(app: &mut App, area: Rect, buffer: &mut Buffer) {
     let theme = app.options.theme;
     if let Some(first) = app.before {
         let mut spans = vec![Span::styled(format!(" {first}… "), theme.style(Role::Key))];
-        for (key, row) in continuations(first) {
+        for (key, row) in continuations(first, app.screen) {
             spans.push(Span::styled(format!(" {key} "), theme.style(Role::Key)));
             spans.push(Span::raw(row.hint));
         }
@@ -160,6 +202,20 @@ fn hints(app: &mut App, area: Rect, buffer: &mut Buffer) {
         Screen::Runs => &[Action::RunMenu, Action::Cancel, Action::Enter, Action::NextPane, Action::NextFailed],
         Screen::Data => &[Action::Enter, Action::NextPane, Action::Left, Action::Right, Action::Find],
         Screen::Log => &[Action::Filter, Action::Follow, Action::Enter, Action::Find],
+        Screen::Scd => &[
+            Action::Find,
+            Action::KeyFilter,
+            Action::LaterStop,
+            Action::TypeTime,
+            Action::Diff,
+            Action::PickVersion,
+            Action::CompareTimes,
+            Action::Check,
+            Action::KeyEvents,
+            Action::OpenSource,
+            Action::NextPane,
+        ],
+        Screen::Cutover => &[Action::Enter, Action::NextPane, Action::Find, Action::Inspect, Action::RunMenu],
     };
     let mut x = area.x + 1;
     let tail = [Action::Help, Action::Palette, Action::Quit];

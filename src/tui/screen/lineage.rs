@@ -7,7 +7,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::text::Span;
 
-use super::explorer::{dataset_state, group_states, put};
+use super::explorer::{badge, dataset_state, group_states, put};
 use super::words::{per_second, short, sparkline};
 use super::{cursor_row, overflow, pane_frame};
 use crate::app::known::source_name;
@@ -67,7 +67,8 @@ fn spans(app: &App, kind: &RowKind, names: usize, room: usize) -> (Vec<Span<'sta
             let dataset = graph.dataset(*id);
             let name = fit_middle(&dataset.name.table, names.saturating_sub(6)).into_owned();
             let pad = names.saturating_sub(width(&name) + 4);
-            let right = dataset_state(app, graph, *id);
+            let mut right = dataset_state(app, graph, *id);
+            right.splice(0..0, badge(app, graph, *id));
             let taken: usize = right.iter().map(|span| width(&span.content)).sum();
             let about = about_dataset(app, graph, *id);
             let about = fit(&about, room.saturating_sub(names + 2 + taken)).into_owned();
@@ -81,7 +82,7 @@ fn spans(app: &App, kind: &RowKind, names: usize, room: usize) -> (Vec<Span<'sta
         }
         RowKind::Flow(id) => {
             let flow = graph.flow(*id);
-            let mark = if flow.kind.is_once() { theme.pick("1×", "1x") } else { "+ " };
+            let mark = format!("{:<2}", super::picture::flow_mark(app, graph, &flow.name));
             let state = app.known.flow_state(&flow.name);
             let name = fit_middle(&flow.name, names.saturating_sub(11)).into_owned();
             let pad = names.saturating_sub(width(&name) + 9);

@@ -4,25 +4,32 @@
 //! - `frame.rs`: the first line, the hints, the message; `graph.rs`, `runs.rs`, `data.rs`: one screen each;
 //!   the Log screen is `events.rs` alone
 //! - `explorer.rs`, `lineage.rs`, `picture.rs`: the pipeline as a tree, as a list, as a graph
+//! - `scd.rs`, `cutover.rs`: the views of AUTO CDC tables; `versions.rs`, `key_events.rs`, `detail.rs`: their panes
 //! - `issues.rs`, `rows.rs`, `schema.rs`, `flows.rs`, `events.rs`: what stands in the panes
 
+mod cutover;
 mod data;
+mod detail;
 mod events;
 mod explorer;
 mod flows;
 mod frame;
 mod graph;
 mod issues;
+mod key_events;
 mod lineage;
 mod picture;
 mod rows;
 mod runs;
 mod schema;
+mod scd;
+mod versions;
 mod words;
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
+use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, BorderType, Clear, Widget};
 
 use crate::action::Screen;
@@ -82,6 +89,8 @@ fn draw_screen(app: &mut App, area: Rect, buffer: &mut Buffer) {
         Screen::Graph => graph::draw(app, body, buffer),
         Screen::Runs => runs::draw(app, body, buffer),
         Screen::Data => data::draw(app, body, buffer),
+        Screen::Scd => scd::draw(app, body, buffer),
+        Screen::Cutover => cutover::draw(app, body, buffer),
         Screen::Log => events::draw(app, body, buffer),
     }
     // Drawn from below upwards; each needs the others only for where the mouse is.
@@ -95,6 +104,18 @@ fn draw_screen(app: &mut App, area: Rect, buffer: &mut Buffer) {
             Popup::Confirm(question) => confirm::draw(app, question, body, buffer),
             Popup::Record { scroll } => record::draw_row(app, *scroll, body, buffer),
             Popup::Event { scroll } => record::draw_event(app, *scroll, body, buffer),
+            Popup::Time { kind, field } => {
+                let title = format!("Time · {kind}");
+                let inner = popup_frame(app, body, 60, 1, &title, "Enter shows the table at it  Esc closes", buffer);
+                let (before, after) = field.around_cursor();
+                let line = Line::from(vec![
+                    Span::raw("@ "),
+                    Span::raw(before),
+                    Span::styled("▏", app.options.theme.style(Role::Key)),
+                    Span::raw(after),
+                ]);
+                buffer.set_line(inner.x, inner.y, &line, inner.width);
+            }
             Popup::Quit => {
                 let inner = popup_frame(app, body, 70, 4, "An update runs", "Esc stays", buffer);
                 for (n, text) in [

@@ -6,7 +6,7 @@ use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 
-use super::explorer::{group_states, short_state};
+use super::explorer::{badge as scd_badge, group_states, short_state};
 use super::pane_frame;
 use super::words::{per_second, short};
 use crate::app::picture::{name_of, tail};
@@ -188,6 +188,7 @@ fn node_line(app: &App, node: &Node, cells: usize) -> Line<'static> {
             Some(id) => {
                 let kind = theme.kind_glyph(graph.dataset(id).kind());
                 let mut right = short_state(app, graph, id);
+                right.splice(0..0, scd_badge(app, graph, id));
                 if let Some(n) = crate::app::picture::badge(graph, id) {
                     right.insert(0, Span::styled(format!("{n}{} ", theme.pick("⇉", "=")), theme.style(Role::Muted)));
                 }
@@ -237,10 +238,13 @@ fn node_line(app: &App, node: &Node, cells: usize) -> Line<'static> {
     Line::from(spans)
 }
 
-fn flow_mark(app: &App, graph: &Graph, name: &str) -> String {
+/// The mark of a flow: `1×`, the badge of AUTO CDC, or `+`.
+pub fn flow_mark(app: &App, graph: &Graph, name: &str) -> String {
     let theme = app.options.theme;
-    match app.known.find_flow(name).map(|id| graph.flow(id).kind) {
-        Some(kind) if kind.is_once() => theme.pick("1×", "1x").to_string(),
+    let flow = app.known.find_flow(name).map(|id| graph.flow(id));
+    match flow.map(|flow| (flow.kind, flow.change.as_ref())) {
+        Some((kind, _)) if kind.is_once() => theme.pick("1×", "1x").to_string(),
+        Some((_, Some(change))) => theme.scd_badge(change.scd_type()).to_string(),
         _ => "+".to_string(),
     }
 }

@@ -1,13 +1,15 @@
 //! A dataset's rows in columns: only those that are seen are formatted.
 
+use pipeline::report::Column;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::{cursor_row, overflow};
+use crate::app::list::List;
 use crate::app::preview::ROWS_KEPT;
 use crate::app::{App, Node, Pane, Target};
-use crate::theme::Role;
+use crate::theme::{Role, Theme};
 use crate::widget::text::{fit, width};
 
 /// No column is wider, as long as others want the room.
@@ -79,55 +81,8 @@ pub fn draw(app: &mut App, pane: Pane, inner: Rect, buffer: &mut Buffer) {
     app.preview.settle(height);
     let preview = &app.preview;
     let list = preview.list;
-    let shown = &preview.rows[list.offset.min(preview.rows.len())..(list.offset + height).min(preview.rows.len())];
-    let mut columns: Vec<(usize, usize)> = Vec::new();
-    let mut left = usize::from(inner.width).saturating_sub(1);
-    for index in preview.column..preview.columns.len() {
-        let column = &preview.columns[index];
-        let cells = shown.iter().map(|row| row.get(index).and_then(Option::as_deref).map_or(4, cell_width));
-        let wanted = cells.chain([width(&column.name)]).max().unwrap_or(0).clamp(2, COLUMN_MAX);
-        if left < 4 {
-            break;
-        }
-        let cells = wanted.min(left);
-        columns.push((index, cells));
-        left = left.saturating_sub(cells + 2);
-    }
-    let hidden = preview.columns.len() - preview.column - columns.len();
-    let mut x = inner.x + 1;
-    for (index, cells) in &columns {
-        let column = &preview.columns[*index];
-        let name = fit(&column.name, *cells).into_owned();
-        let pad = if column.is_numeric { cells - width(&name) } else { 0 };
-        buffer.set_string(x + pad as u16, inner.y, name, theme.style(Role::Title));
-        x += *cells as u16 + 2;
-    }
-    if preview.column > 0 {
-        buffer.set_string(inner.x, inner.y, theme.pick("‹", "<"), theme.style(Role::Key));
-    }
-    if hidden > 0 {
-        let more = format!("{}{hidden}", theme.pick("›", ">"));
-        buffer.set_string(inner.right().saturating_sub(width(&more) as u16), inner.y, more, theme.style(Role::Key));
-    }
-    let mut targets = Vec::new();
-    for (n, row) in shown.iter().enumerate() {
-        let y = inner.y + 1 + n as u16;
-        let mut spans = vec![Span::raw(" ")];
-        for (index, cells) in &columns {
-            let (text, role) = match row.get(*index).and_then(Option::as_deref) {
-                Some(text) => (one_line(text), Role::Text),
-                None => ("NULL".to_string(), Role::Muted),
-            };
-            let text = fit(&text, *cells).into_owned();
-            let pad = " ".repeat(cells - width(&text));
-            let is_numeric = preview.columns[*index].is_numeric && role == Role::Text;
-            let text = if is_numeric { format!("{pad}{text}  ") } else { format!("{text}{pad}  ") };
-            spans.push(Span::styled(text, theme.style(role)));
-        }
-        let area = Rect { y, height: 1, ..inner };
-        buffer.set_line(area.x, y, &Line::from(spans), area.width);
-        targets.push((area, list.offset + n));
-    }
+    let table = Table { columns: &preview.columns, rows: &preview.rows, list, first_column: preview.column };
+    let targets = table.draw(theme, inner, buffer);
     let len = preview.rows.len();
     if len == 0 {
         buffer.set_string(inner.x + 1, inner.y + 1, "no rows", theme.style(Role::Muted));
@@ -140,13 +95,81 @@ pub fn draw(app: &mut App, pane: Pane, inner: Rect, buffer: &mut Buffer) {
     overflow(app, buffer, Rect { y: inner.y + 1, height: inner.height - 1, ..inner }, list.offset, len);
 }
 
+/// Rows in columns below a heading.
+pub struct Table<'a> {
+    pub columns: &'a [Column],
+    pub rows: &'a [Vec<Option<String>>],
+    pub list: List,
+    pub first_column: usize,
+}
+
+impl Table<'_> {
+    /// Draws what fits; returns where each row is.
+    pub fn draw(&self, theme: Theme, inner: Rect, buffer: &mut Buffer) -> Vec<(Rect, usize)> {
+        if inner.height < 2 {
+            return Vec::new();
+        }
+        let height = usize::from(inner.height) - 1;
+        let len = self.rows.len();
+        let shown = &self.rows[self.list.offset.min(len)..(self.list.offset + height).min(len)];
+        let mut columns: Vec<(usize, usize)> = Vec::new();
+        let mut left = usize::from(inner.width).saturating_sub(1);
+        for (index, column) in self.columns.iter().enumerate().skip(self.first_column) {
+            let cells = shown.iter().map(|row| row.get(index).and_then(Option::as_deref).map_or(4, cell_width));
+            let wanted = cells.chain([width(&column.name)]).max().unwrap_or(0).clamp(2, COLUMN_MAX);
+            if left < 4 {
+                break;
+            }
+            let cells = wanted.min(left);
+            columns.push((index, cells));
+            left = left.saturating_sub(cells + 2);
+        }
+        let hidden = self.columns.len().saturating_sub(self.first_column + columns.len());
+        let mut x = inner.x + 1;
+        for (index, cells) in &columns {
+            let column = &self.columns[*index];
+            let name = fit(&column.name, *cells).into_owned();
+            let pad = if column.is_numeric { cells - width(&name) } else { 0 };
+            buffer.set_string(x + pad as u16, inner.y, name, theme.style(Role::Title));
+            x += *cells as u16 + 2;
+        }
+        if self.first_column > 0 {
+            buffer.set_string(inner.x, inner.y, theme.pick("‹", "<"), theme.style(Role::Key));
+        }
+        if hidden > 0 {
+            let more = format!("{}{hidden}", theme.pick("›", ">"));
+            buffer.set_string(inner.right().saturating_sub(width(&more) as u16), inner.y, more, theme.style(Role::Key));
+        }
+        let mut targets = Vec::new();
+        for (n, row) in shown.iter().enumerate() {
+            let y = inner.y + 1 + n as u16;
+            let mut spans = vec![Span::raw(" ")];
+            for (index, cells) in &columns {
+                let (text, role) = match row.get(*index).and_then(Option::as_deref) {
+                    Some(text) => (one_line(text), Role::Text),
+                    None => ("NULL".to_string(), Role::Muted),
+                };
+                let text = fit(&text, *cells).into_owned();
+                let pad = " ".repeat(cells - width(&text));
+                let is_numeric = self.columns[*index].is_numeric && role == Role::Text;
+                let text = if is_numeric { format!("{pad}{text}  ") } else { format!("{text}{pad}  ") };
+                spans.push(Span::styled(text, theme.style(role)));
+            }
+            let area = Rect { y, height: 1, ..inner };
+            buffer.set_line(area.x, y, &Line::from(spans), area.width);
+            targets.push((area, self.list.offset + n));
+        }
+        targets
+    }
+}
+
 fn cell_width(text: &str) -> usize {
     // Nothing past the widest column can matter.
     width(&text.chars().take(COLUMN_MAX + 1).collect::<String>())
 }
 
 /// Control characters as signs, so that a row stays a row.
-fn one_line(text: &str) -> String {
+pub fn one_line(text: &str) -> String {
     text.chars()
         .take(COLUMN_MAX * 2)
         .map(|c| match c {

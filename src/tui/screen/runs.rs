@@ -86,6 +86,18 @@ fn draw_detail(app: &mut App, area: Rect, buffer: &mut Buffer) {
             words.push(counted(m.corrupt_records, "corrupt record", "corrupt records"));
         }
         lines.push((Role::Text, words.join(" · ")));
+        let changes = m.changes;
+        if !changes.is_zero() {
+            let mut words = vec![
+                format!("{} upserted", count(changes.upserted)),
+                format!("{} deleted", count(changes.deleted)),
+                format!("{} late", count(changes.late)),
+                counted(changes.ties, "tie", "ties"),
+            ];
+            let rare = [(changes.duplicates, "applied before"), (changes.dropped, "without a key left out")];
+            words.extend(rare.into_iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{} {what}", count(n))));
+            lines.push((Role::Text, words.join(" · ")));
+        }
         let steps = run.steps();
         if steps.len() > 1 {
             lines.push((Role::Running, sparkline(&steps, 60, theme.is_ascii)));

@@ -1,5 +1,7 @@
 //! Short words for numbers and times.
 
+use pipeline::scd::KeyPart;
+
 use crate::app::App;
 
 /// `14:03:59` in the local time zone.
@@ -26,6 +28,16 @@ pub fn per_second(rate: f64) -> String {
         r if r < 1_000_000.0 => format!("{:.1}k/s", r / 1e3),
         r => format!("{:.1}M/s", r / 1e6),
     }
+}
+
+/// A key where its columns are known: `7, eu`.
+pub fn key_values(key: &[KeyPart]) -> String {
+    key.iter().map(|part| part.value.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+/// The names of a key's columns: `id, region`.
+pub fn key_columns(key: &[KeyPart]) -> String {
+    key.iter().map(|part| part.column.as_str()).collect::<Vec<_>>().join(", ")
 }
 
 /// `00:38`, `1:02:03`.

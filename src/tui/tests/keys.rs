@@ -21,6 +21,8 @@ enum Step {
     Run,
     Fail,
     Rows(usize),
+    /// The engine answers what is asked of AUTO CDC tables.
+    Inspect,
     /// The engine answers the newest question with a problem.
     Refuse,
 }
@@ -49,6 +51,7 @@ fn steps() -> impl Strategy<Value = Step> {
         1 => Just(Step::Fail),
         2 => (0..400usize).prop_map(Step::Rows),
         1 => Just(Step::Refuse),
+        6 => Just(Step::Inspect),
     ]
 }
 
@@ -70,6 +73,7 @@ fn take(scene: &mut Scene, step: Step) {
                 };
             scene.rows(&dataset, count);
         }
+        Step::Inspect => drop(scene.inspect()),
         Step::Refuse => {
             let problem = Problem {
                 code: "no".to_string(),
@@ -86,6 +90,9 @@ fn take(scene: &mut Scene, step: Step) {
                 }
                 Some(Effect::Ask(Command::Rows { dataset, from, .. })) => {
                     Answer::Rows { dataset: dataset.clone(), from: *from, rows: Err(problem) }
+                }
+                Some(Effect::Ask(Command::Inspect { question })) => {
+                    Answer::Inspected { question: question.clone(), report: Err(problem) }
                 }
                 _ => return,
             };
@@ -131,6 +138,36 @@ proptest! {
         prop_assert!(scene.app.popups.is_empty());
         prop_assert!(!scene.app.search.is_typing);
         scene.press("1");
+        scene.screen();
+    }
+
+    /// The same from a view of an AUTO CDC table.
+    #[test]
+    fn any_keys_in_the_views_never_panic_and_each_can_be_left(
+        steps in proptest::collection::vec(prop_oneof![3 => steps(), 1 => Just(Step::Inspect)], 1..60),
+        draws in any::<u64>(),
+        view in 0..2usize,
+        sizes in 0..2usize,
+    ) {
+        let (width, height) = [(120, 36), (80, 24)][sizes];
+        let mut scene = super::scd::begin(width, height);
+        scene.press(["i", "4"][view]).inspect();
+        for (n, step) in steps.into_iter().enumerate() {
+            let step = match step {
+                Step::Mend | Step::Break => Step::Inspect,
+                step => step,
+            };
+            take(&mut scene, step);
+            if draws >> (n % 64) & 1 == 1 {
+                scene.screen();
+            }
+        }
+        for _ in 0..20 {
+            scene.press("Esc");
+        }
+        prop_assert!(scene.app.popups.is_empty());
+        let is_left = scene.app.screen == crate::action::Screen::Graph;
+        prop_assert!(is_left, "{:?} {:?}", scene.app.screen, scene.app.pane);
         scene.screen();
     }
 

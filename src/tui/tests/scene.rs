@@ -52,6 +52,8 @@ CREATE OR REFRESH MATERIALIZED VIEW orders_daily AS SELECT count(*) AS n FROM or
 pub struct Scene {
     pub app: App,
     pub asked: Vec<Effect>,
+    /// How many of these were looked at by who answers them.
+    pub answered: usize,
     revision: u64,
     sequence: i64,
     now_us: i64,
@@ -62,7 +64,7 @@ impl Scene {
     pub fn new(width: u16, height: u16) -> Scene {
         let theme = Theme { has_colours: false, is_ascii: false };
         let app = App::new(Options { theme, utc_offset_s: 0 });
-        let mut scene = Scene { app, asked: Vec::new(), revision: 0, sequence: 0, now_us: START_US };
+        let mut scene = Scene { app, asked: Vec::new(), answered: 0, revision: 0, sequence: 0, now_us: START_US };
         scene.input(Input::Resize(width, height));
         scene
     }

@@ -11,7 +11,7 @@ use super::scene::{Scene, broken_files, files, large};
 const SIZES: [(u16, u16); 2] = [(80, 24), (120, 36)];
 
 /// Compares the screen of a scene at each size.
-fn see(name: &str, begin: fn(u16, u16) -> Scene, act: impl Fn(&mut Scene)) {
+pub fn see(name: &str, begin: fn(u16, u16) -> Scene, act: impl Fn(&mut Scene)) {
     let mut settings = insta::Settings::clone_current();
     settings.set_snapshot_path("../../../tests/screens");
     settings.set_prepend_module_to_snapshot(false);

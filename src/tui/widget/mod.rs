@@ -2,6 +2,8 @@
 //!
 //! - `dag`: a graph in cells.
 //! - `text`: text in cells, and how it is cut to fit.
+//! - `timeline`: intervals on an axis of numbers, times or ranks.
 
 pub mod dag;
 pub mod text;
+pub mod timeline;

@@ -7,6 +7,7 @@
 //!   beside flows from feeds
 //! - `truncate_history.rs`, `track_without_history.rs`, `partial_updates.rs`: clauses that exclude one another
 //! - `ingestion_time.rs`: a sequence that says when an event came, not when it was
+//! - `plain_stream.rs`: a table that AUTO CDC keeps, read as if it only grew
 //! - `reserved_name.rs`: names that are ours
 //! - `properties.rs`: `flowbench.…` properties of a target
 
@@ -14,6 +15,7 @@ pub(super) mod ingestion_time;
 pub(super) mod insert_beside;
 pub(super) mod keys;
 pub(super) mod partial_updates;
+pub(super) mod plain_stream;
 pub(super) mod properties;
 pub(super) mod reserved_name;
 pub(super) mod scd_type;
