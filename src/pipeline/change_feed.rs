@@ -37,5 +37,5 @@ pub fn is_change_feed_column(name: &str) -> bool {
 /// True if the columns are those of a change feed: all three are there.
 pub fn is_change_feed(columns: &[impl AsRef<str>]) -> bool {
     let has = |wanted: &&str| columns.iter().any(|column| column.as_ref().eq_ignore_ascii_case(wanted));
-    CHANGE_FEED_COLUMNS.iter().all(|wanted| has(&wanted))
+    CHANGE_FEED_COLUMNS.iter().all(has)
 }
