@@ -15,9 +15,10 @@ use pipeline::timeline::{
 
 use super::columns::FlowColumns;
 use super::encode::{KeyCodec, Layout, RowCodec};
-use super::events::{EventId, EventReader, Events, Silence};
+use super::events::{EventReader, Events, Silence};
+use super::portion::{Portion, on_threads};
 use super::rows::Rows;
-use super::side::{self, KeyRange, MemberRef, Retention, SideTable, Staged, View, Wanted};
+use super::side::{self, KeyRange, MemberRef, Retention, SideTable, Staged, View};
 use super::spec::TargetSpec;
 use super::stored::Stored;
 use super::target::ChangeTarget;
@@ -26,8 +27,6 @@ use crate::table::{Commit, DataFile, DataWriter, PreparedCommit, RowSet, SyncAt,
 
 /// So many ties are shown of those that are counted.
 const TIES_SHOWN: usize = 5;
-/// A thread with fewer events costs more than it saves.
-const EVENTS_A_THREAD: usize = 10_000;
 /// Rows that are decoded at once.
 const ROWS_AT_ONCE: usize = 16 * 1024;
 /// As much of the side table is gone through at once.
@@ -92,7 +91,6 @@ pub(crate) struct Applied {
 /// What some keys of a portion came to, written beside what is in force.
 struct Written {
     counts: Counts,
-    ties: Vec<Tie>,
     rows_added: u64,
     removed: Vec<Location>,
     files: Vec<(u32, DataFile)>,
@@ -256,7 +254,7 @@ impl<'t> Application<'t> {
         }
     }
 
-    /// Applies a portion of the batch's events, the keys of a large one shared out to several threads.
+    /// Applies a portion of the batch's events.
     pub fn apply(&mut self, events: &Events) -> Result<()> {
         self.truncation = self.truncation.take().max(events.truncation.clone());
         self.applied.truncations += events.truncations;
@@ -264,90 +262,66 @@ impl<'t> Application<'t> {
             return Ok(());
         }
         let (class, order) = self.flows[self.flow as usize];
-        let sorted = events.sorted(class, order);
-        let groups: Vec<&[EventId]> = sorted.chunk_by(|a, b| events.key(*a) == events.key(*b)).collect();
-        let shares = (events.len() / EVENTS_A_THREAD).clamp(1, self.batch.threads.max(1));
-        let mut shares = groups.chunks(groups.len().div_ceil(shares));
-        let first = shares.next().unwrap_or_default();
-        let this = &*self;
-        let written = std::thread::scope(|scope| {
-            let others: Vec<_> = shares.map(|share| scope.spawn(move || this.apply_keys(events, share))).collect();
-            let panicked = |_| Err(Error::Internal("a thread that applies events panicked".to_string()));
-            let mut written = vec![this.apply_keys(events, first)];
-            written.extend(others.into_iter().map(|other| other.join().unwrap_or_else(panicked)));
-            written.into_iter().collect::<Result<Vec<_>>>()
-        })?;
-        self.take(written)
-    }
-
-    /// Applies the events of some keys, sorted and grouped.
-    fn apply_keys(&self, events: &Events, groups: &[&[EventId]]) -> Result<Written> {
-        let (class, order) = self.flows[self.flow as usize];
-        let origin = Origin { flow: self.flow, batch: self.batch.batch as u64 };
-        let wanted: Vec<Wanted> = groups
-            .iter()
-            .map(|group| Wanted { key: events.key(group[0]), first_sequence: events.sequence(group[0]) })
-            .collect();
-        let stored = Stored::look_up(&self.view, &wanted)?;
-        let mut folded = Folded::default();
-        let mut ties = Vec::new();
+        let origin = self.origin();
+        let portion = self.portion(events)?;
         let folder = self.folder();
-        for (key, group) in groups.iter().enumerate() {
+        let (folded, ties) = portion.fold(&self.flows, |key, group, stored, folded, ties: &mut Vec<_>| {
             let members = group.iter().map(|event| events.member(*event, class, order, origin)).collect();
-            folder.fold(key, stored.members(key, &self.flows), members, &mut folded, &mut |loser, winner| {
+            folder.fold(key, stored, members, folded, &mut |loser, winner| {
                 if ties.len() < TIES_SHOWN {
                     let place = |member: &Member| (member.kind, member.origin, member.rank.position);
                     ties.push((key, winner.sequence.to_vec(), place(winner), place(loser)));
                 }
             });
-        }
-        let keys: Vec<&[u8]> = wanted.iter().map(|wanted| wanted.key).collect();
-        let mut written = self.write(&keys, folded)?;
-        for (key, sequence, winner, loser) in ties {
-            written.ties.push(Tie {
+        })?;
+        let keys = portion.keys();
+        for (key, sequence, winner, loser) in ties.into_iter().flatten().take(TIES_SHOWN - self.applied.ties.len()) {
+            let tie = Tie {
                 key: self.key_words(keys[key])?,
                 sequence: words(&self.sequence_codec.decode([sequence.as_slice()])?)?,
                 winner: self.place(winner, origin),
                 loser: self.place(loser, origin),
-            });
+            };
+            self.applied.ties.push(tie);
         }
-        Ok(written)
+        let written = on_threads(folded, |part| self.write(&keys, part))?;
+        self.take(written)
+    }
+
+    fn portion<'e>(&self, events: &'e Events) -> Result<Portion<'e>> {
+        Portion::look_up(events, self.flows[self.flow as usize], &self.view, self.batch.threads)
+    }
+
+    fn origin(&self) -> Origin {
+        Origin { flow: self.flow, batch: self.batch.batch as u64 }
     }
 
     /// Applies a portion of a snapshot's rows. Of a history only what changed is an event; all its keys are noted in
     /// `seen`.
     pub fn apply_snapshot(&mut self, events: &Events, seen: &mut SnapshotKeys) -> Result<()> {
         let (class, order) = self.flows[self.flow as usize];
-        let origin = Origin { flow: self.flow, batch: self.batch.batch as u64 };
-        let sorted = events.sorted(class, order);
-        let groups: Vec<&[_]> = sorted.chunk_by(|a, b| events.key(*a) == events.key(*b)).collect();
-        let wanted: Vec<Wanted> = groups
-            .iter()
-            .map(|group| Wanted { key: events.key(group[0]), first_sequence: events.sequence(group[0]) })
-            .collect();
-        let stored = Stored::look_up(&self.view, &wanted)?;
-        let mut folded = Folded::default();
+        let origin = self.origin();
+        let portion = self.portion(events)?;
         let folder = self.folder();
-        let mut duplicates = Vec::new();
-        for (key, group) in groups.iter().enumerate() {
-            let members = stored.members(key, &self.flows);
-            let newest = members.last();
-            let is_again = newest.is_some_and(|newest| newest.origin == origin);
-            if is_again || group.len() > 1 {
-                duplicates.push((key, group.len() + usize::from(is_again) - 1));
-                continue;
-            }
-            let event = events.member(group[0], class, order, origin);
-            let is_unchanged = |newest: &Member<'_>| {
-                newest.kind == Kind::Upsert && self.rows.codec.equal(&newest.values, &event.values)
-            };
-            if self.shows == Shows::History && newest.is_some_and(is_unchanged) {
-                continue;
-            }
-            folder.fold(key, members, vec![event], &mut folded, &mut |_, _| {});
-        }
-        let keys: Vec<&[u8]> = wanted.iter().map(|wanted| wanted.key).collect();
-        for (key, count) in duplicates {
+        let (folded, duplicates) =
+            portion.fold(&self.flows, |key, group, stored, folded, duplicates: &mut Vec<_>| {
+                let newest = stored.last();
+                let is_again = newest.is_some_and(|newest| newest.origin == origin);
+                if is_again || group.len() > 1 {
+                    duplicates.push((key, group.len() + usize::from(is_again) - 1));
+                    return;
+                }
+                let event = events.member(group[0], class, order, origin);
+                let is_unchanged = |newest: &Member<'_>| {
+                    newest.kind == Kind::Upsert && self.rows.codec.equal(&newest.values, &event.values)
+                };
+                if self.shows == Shows::History && newest.is_some_and(is_unchanged) {
+                    return;
+                }
+                folder.fold(key, stored, vec![event], folded, &mut |_, _| {});
+            })?;
+        let keys = portion.keys();
+        for (key, count) in duplicates.into_iter().flatten() {
             seen.duplicates += count as u64;
             if seen.duplicate_keys.len() < TIES_SHOWN {
                 seen.duplicate_keys.push(self.key_words(keys[key])?);
@@ -357,8 +331,8 @@ impl<'t> Application<'t> {
             seen.portions.push(keys.iter().map(|key| key.to_vec().into_boxed_slice()).collect());
         }
         seen.rows += events.len() as u64;
-        let written = self.write(&keys, folded)?;
-        self.take(vec![written])
+        let written = on_threads(folded, |part| self.write(&keys, part))?;
+        self.take(written)
     }
 
     /// Deletes, at the snapshot's version, every key that shows and that the snapshot doesn't have. Returns how many,
@@ -399,7 +373,7 @@ impl<'t> Application<'t> {
             sequence: version,
             kind: Kind::Delete,
             rank: Rank { class, flow: order, position: [0; 3] },
-            origin: Origin { flow: self.flow, batch: self.batch.batch as u64 },
+            origin: self.origin(),
             authored: None,
             values: Cow::Borrowed(&[]),
             run_start: None,
@@ -479,24 +453,21 @@ impl<'t> Application<'t> {
             rows_added: folded.added.len() as u64,
             removed: folded.removed,
             counts: folded.counts,
-            ties: Vec::new(),
         })
     }
 
     /// Makes what was written a part of the batch; later portions see it.
     fn take(&mut self, written: Vec<Written>) -> Result<()> {
         for part in written {
-            self.applied.counts = add(self.applied.counts, part.counts);
+            self.applied.counts += part.counts;
             self.applied.rows_added += part.rows_added;
             self.applied.rows_removed += part.removed.len() as u64;
-            self.applied.ties.extend(part.ties);
             for gone in part.removed {
                 self.deletes.entry(gone.file).or_default().insert(u64::from(gone.row));
             }
             self.files.extend(part.files);
             self.staged.extend(part.run);
         }
-        self.applied.ties.truncate(TIES_SHOWN);
         self.view = Arc::new(self.side.view_with(&self.staged)?);
         Ok(())
     }
@@ -645,16 +616,6 @@ fn nullable(schema: &SchemaRef) -> SchemaRef {
     }
     let fields = schema.fields().iter().map(|field| field.as_ref().clone().with_nullable(true));
     Arc::new(Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone()))
-}
-
-fn add(a: Counts, b: Counts) -> Counts {
-    Counts {
-        upserts: a.upserts + b.upserts,
-        deletes: a.deletes + b.deletes,
-        late: a.late + b.late,
-        duplicates: a.duplicates + b.duplicates,
-        ties: a.ties + b.ties,
-    }
 }
 
 /// The first row's values, as queries show them.

@@ -13,7 +13,7 @@
 //! - `encode`, `rows`, `events`, `refused`: rows as bytes; which of them are no events
 //! - `side`: the side table
 //! - `target`: a target and its side table, opened for an update
-//! - `stored`, `apply`: events into both
+//! - `portion`, `stored`, `apply`: events into both
 //! - `batch`: a micro-batch of a feed; `snapshot`: whole states of a source
 //! - `upkeep`: runs merged, the target's files rewritten
 //!
@@ -25,6 +25,7 @@ pub(crate) mod columns;
 pub mod encode;
 mod events;
 pub(crate) mod known_specs;
+mod portion;
 pub(crate) mod position;
 mod refused;
 pub(crate) mod rows;

@@ -1,6 +1,7 @@
 //! Stored members and new events of a key → the members to write and the rows to remove and add.
 
 use std::borrow::Cow;
+use std::ops::AddAssign;
 
 use super::{Cutover, Floor, Kind, Location, Member, RowBytes, Shows};
 
@@ -14,6 +15,21 @@ pub struct Folded<'a> {
     pub removed: Vec<Location>,
     pub added: Vec<AddedRow<'a>>,
     pub counts: Counts,
+}
+
+impl<'a> Folded<'a> {
+    /// Adds what the keys behind these come to.
+    pub fn append(&mut self, other: Folded<'a>) {
+        if self.members.is_empty() && self.removed.is_empty() && self.counts == Counts::default() {
+            *self = other;
+            return;
+        }
+        let before = self.members.len();
+        self.members.extend(other.members);
+        self.removed.extend(other.removed);
+        self.added.extend(other.added.into_iter().map(|row| AddedRow { member: row.member + before, ..row }));
+        self.counts += other.counts;
+    }
 }
 
 /// A row that the target is to show.
@@ -39,6 +55,16 @@ pub struct Counts {
     pub duplicates: u64,
     /// Events of a key and sequence that another, different one has: one of them lost.
     pub ties: u64,
+}
+
+impl AddAssign for Counts {
+    fn add_assign(&mut self, other: Counts) {
+        self.upserts += other.upserts;
+        self.deletes += other.deletes;
+        self.late += other.late;
+        self.duplicates += other.duplicates;
+        self.ties += other.ties;
+    }
 }
 
 /// Folds the events of a batch, key by key.

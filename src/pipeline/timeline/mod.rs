@@ -164,7 +164,7 @@ pub enum Shows {
 
 /// What the bytes of rows mean, as far as the timeline has to know. Leaves are columns, or the fields of struct
 /// columns.
-pub trait RowBytes {
+pub trait RowBytes: Sync {
     /// All leaves are the same; null equals null.
     fn are_equal(&self, a: &[u8], b: &[u8]) -> bool;
     /// The columns whose history is tracked are the same.
