@@ -23,7 +23,7 @@ use super::spec::TargetSpec;
 use super::stored::Stored;
 use super::target::ChangeTarget;
 use crate::error::{Error, Result};
-use crate::table::{Commit, DataFile, DataWriter, PreparedCommit, RowSet, SyncAt, WriterOptions};
+use crate::table::{Commit, DataFile, DataWriter, Located, PreparedCommit, RowSet, SyncAt, WriterOptions};
 
 /// So many ties are shown of those that are counted.
 const TIES_SHOWN: usize = 5;
@@ -435,25 +435,57 @@ impl<'t> Application<'t> {
 
     /// Writes what some keys change, beside what is in force: rows of the target, and a run.
     fn write(&self, keys: &[&[u8]], mut folded: Folded<'_>) -> Result<Written> {
-        let files = self.write_rows(keys, &mut folded)?;
-        let mut members: Vec<MemberRef<'_>> = Vec::with_capacity(folded.members.len());
-        for of_key in folded.members.chunk_by(|a, b| a.0 == b.0) {
-            members.extend(of_key.iter().rev().map(|(key, member)| stored_form(keys[*key], member)));
-        }
-        let count = members.len();
-        let known: Vec<(u32, String)> = self
-            .files
-            .iter()
-            .chain(&files)
-            .map(|(number, file)| (*number, self.target.side_path(&file.log_path())))
-            .collect();
+        let is_one_file =
+            self.target.target.partition_by.is_empty() && (1..=ROWS_AT_ONCE).contains(&folded.added.len());
+        let (run, files) = if is_one_file {
+            // Where its rows will be is known before it is written, so the run needn't wait for it.
+            let file = self.side.allocate_files(1);
+            locate(&mut folded, (0..).map(|row| (file, row)))?;
+            std::thread::scope(|scope| {
+                let rows = scope.spawn(|| self.write_rows(keys, &folded));
+                let mut files = Vec::new();
+                let run = self.write_run(keys, &folded, || {
+                    let panicked = |_| Err(Error::Internal("a thread that writes rows panicked".to_string()));
+                    let located = rows.join().unwrap_or_else(panicked)?;
+                    if !located.locations().eq((0..folded.added.len() as u64).map(|row| (0, row))) {
+                        return Err(Error::Internal("rows are not where they were to be".to_string()));
+                    }
+                    files = (file..).zip(located.files).collect();
+                    Ok(self.side_paths(&files))
+                })?;
+                Ok::<_, Error>((run, files))
+            })?
+        } else {
+            let located = self.write_rows(keys, &folded)?;
+            let first = self.side.allocate_files(located.files.len() as u32);
+            locate(&mut folded, located.locations().map(|(file, row)| (first + file as u32, row)))?;
+            let files: Vec<_> = (first..).zip(located.files).collect();
+            (self.write_run(keys, &folded, || Ok(self.side_paths(&files)))?, files)
+        };
         Ok(Written {
-            run: self.side.write_run(members, count, &known)?,
+            run,
             files,
             rows_added: folded.added.len() as u64,
             removed: folded.removed,
             counts: folded.counts,
         })
+    }
+
+    fn write_run(
+        &self,
+        keys: &[&[u8]],
+        folded: &Folded<'_>,
+        new_files: impl FnOnce() -> Result<Vec<(u32, String)>>,
+    ) -> Result<Option<Staged>> {
+        let newest_first = folded.members.chunk_by(|a, b| a.0 == b.0).flat_map(|of_key| of_key.iter().rev());
+        let members = newest_first.map(|(key, member)| stored_form(keys[*key], member));
+        self.side.write_run(members, folded.members.len(), new_files)
+    }
+
+    /// The batch's files and these, as the side table has them.
+    fn side_paths(&self, files: &[(u32, DataFile)]) -> Vec<(u32, String)> {
+        let all = self.files.iter().chain(files);
+        all.map(|(number, file)| (*number, self.target.side_path(&file.log_path()))).collect()
     }
 
     /// Makes what was written a part of the batch; later portions see it.
@@ -472,25 +504,15 @@ impl<'t> Application<'t> {
         Ok(())
     }
 
-    /// Writes the added rows and gives their members the locations.
-    fn write_rows(&self, keys: &[&[u8]], folded: &mut Folded<'_>) -> Result<Vec<(u32, DataFile)>> {
-        if folded.added.is_empty() {
-            return Ok(Vec::new());
-        }
+    /// Writes the added rows.
+    fn write_rows(&self, keys: &[&[u8]], folded: &Folded<'_>) -> Result<Located> {
         let options = WriterOptions { locate_rows: true, sync: SyncAt::Prepare, ..WriterOptions::default() };
         let target = &self.target.target;
         let mut writer = DataWriter::new(&target.folder, None, self.schema.clone(), &target.partition_by, options)?;
         for rows in folded.added.chunks(ROWS_AT_ONCE) {
             writer.write(&self.rows_of(keys, folded, rows)?)?;
         }
-        let located = writer.finish_located()?;
-        let first = self.side.allocate_files(located.files.len() as u32);
-        for (row, (file, at)) in folded.added.iter().zip(located.locations()) {
-            let row_number = u32::try_from(at).map_err(|_| Error::Internal("a data file has too many rows".into()))?;
-            let location = Location { file: first + file as u32, row: row_number };
-            folded.members[row.member].1.location = Some(location);
-        }
-        Ok((first..).zip(located.files).collect())
+        writer.finish_located()
     }
 
     /// Rows of the target as columns.
@@ -608,6 +630,15 @@ impl<'t> Application<'t> {
         })?;
         Ok((self.applied, prepared))
     }
+}
+
+/// Gives the members that have a row to add its location: file number and row of each, in order.
+fn locate(folded: &mut Folded<'_>, locations: impl Iterator<Item = (u32, u64)>) -> Result<()> {
+    for (row, (file, at)) in folded.added.iter().zip(locations) {
+        let at = u32::try_from(at).map_err(|_| Error::Internal("a data file has too many rows".to_string()))?;
+        folded.members[row.member].1.location = Some(Location { file, row: at });
+    }
+    Ok(())
 }
 
 fn nullable(schema: &SchemaRef) -> SchemaRef {

@@ -12,6 +12,7 @@
 
 use std::collections::BTreeMap;
 
+use datafusion::physical_plan::common::spawn_buffered;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use futures::StreamExt;
 use serde::{Deserialize, Serialize};
@@ -26,6 +27,9 @@ use crate::error::{Error, Result};
 
 /// Reading past fewer deleted rows than this costs less than a commit.
 const DELETED_ROWS_MIN: u64 = 10_000;
+
+/// Batches of rows that may wait between reading and writing.
+const BATCHES_AHEAD: usize = 4;
 
 /// When files are rewritten, and how many.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -201,7 +205,8 @@ pub async fn prepare_compaction(
             begins.push(writer.rows());
             let provider = table.lock().await.files_provider(vec![file.clone()]).await?;
             let rows = session.read_table(provider).map_err(failed)?;
-            let mut rows = rows.execute_stream().await.map_err(failed)?;
+            // Reading goes on while rows are written.
+            let mut rows = spawn_buffered(rows.execute_stream().await.map_err(failed)?, BATCHES_AHEAD);
             while let Some(batch) = rows.next().await {
                 writer.write(&batch.map_err(failed)?)?;
             }

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::block::BlockCache;
+use super::block::Block;
+use super::cache::BlockCache;
 use super::member::{Head, MemberRef};
 use super::run::Run;
 use crate::error::{Error, Result};
@@ -15,7 +16,7 @@ pub(super) struct Cursor<'r> {
     run: &'r Run,
     cache: Option<&'r BlockCache>,
     /// The block at hand and its number.
-    block: Arc<Vec<u8>>,
+    block: Arc<Block>,
     number: Option<usize>,
     /// The member at hand; None before the first, behind the last of a block that was searched, and at the end.
     head: Option<Head>,
@@ -42,7 +43,7 @@ impl<'r> Cursor<'r> {
 
     /// The member at hand and its block.
     #[inline]
-    pub fn current(&self) -> Option<(&Arc<Vec<u8>>, &Head)> {
+    pub fn current(&self) -> Option<(&Arc<Block>, &Head)> {
         self.head.as_ref().map(|head| (&self.block, head))
     }
 
@@ -82,15 +83,13 @@ impl<'r> Cursor<'r> {
                 return Ok(false);
             }
             self.load(number)?;
-            self.set_member(0)?;
+        } else if self.head.is_none() {
+            return Ok(false);
         }
-        while let Some(head) = self.head {
-            match head.key(&self.block).cmp(key) {
-                std::cmp::Ordering::Less => self.set_member(head.end as usize)?,
-                order => return Ok(order.is_eq()),
-            }
-        }
-        Ok(false)
+        let from = self.head.map_or(0, |head| head.start as usize);
+        let place = self.block.find(key, from).ok_or_else(|| self.malformed())?;
+        self.set_member(place)?;
+        Ok(self.key() == Some(key))
     }
 
     /// Goes to the first member whose key isn't below `key`.
@@ -112,8 +111,8 @@ impl<'r> Cursor<'r> {
 
     fn next_block(&mut self) -> Result<()> {
         let next = self.number.map_or(0, |number| number + 1);
-        self.head = None;
         if next >= self.run.index()?.len() {
+            self.head = None;
             return Ok(());
         }
         self.load(next)?;
@@ -131,9 +130,11 @@ impl<'r> Cursor<'r> {
 
     fn load(&mut self, number: usize) -> Result<()> {
         let last = self.number.replace(number);
+        self.head = None;
         if let Some(cache) = self.cache
             && let Some(block) = cache.get(self.run.entry.id, number)
         {
+            block.index();
             self.block = block;
             return Ok(());
         }
@@ -147,11 +148,11 @@ impl<'r> Cursor<'r> {
         let bytes = &self.ahead[self.run.index()?.range_within(self.ahead_from, number)];
         match Arc::get_mut(&mut self.block) {
             // Nobody else has it: its memory is used again.
-            Some(block) => self.run.open_block(number, bytes, block)?,
+            Some(block) => self.run.open_block(number, bytes, block.members_mut())?,
             None => {
-                let mut block = Vec::new();
-                self.run.open_block(number, bytes, &mut block)?;
-                self.block = Arc::new(block);
+                let mut members = Vec::new();
+                self.run.open_block(number, bytes, &mut members)?;
+                self.block = Arc::new(Block::new(members));
             }
         }
         if let Some(cache) = self.cache {

@@ -63,7 +63,8 @@ pub struct Manifest {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Retention {
-    /// The one with the highest sequence; merges drop the others.
+    /// The one with the highest sequence; merges drop the others. None is written of a lower sequence than one that is
+    /// there: so a key's newest member is in the newest run that has the key.
     Newest,
     All,
 }

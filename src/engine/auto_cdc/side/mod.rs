@@ -12,7 +12,7 @@
 //! A crash leaves the old manifest or the new one; files that neither names are swept when the table is opened.
 //!
 //! - `member`: a member and its bytes
-//! - `run`, `run_writer`, `block`, `bloom`: a sorted run as a file; `cursor`: a way through it
+//! - `run`, `run_writer`, `block`, `bloom`: a sorted run as a file; `cursor`: a way through it; `cache`: blocks in memory
 //! - `merged`: several runs as one
 //! - `moves`: rows that compaction of the target moved
 //! - `manifest`: what belongs to the table; `view`: reading it as of one manifest
@@ -22,6 +22,7 @@
 
 mod block;
 mod bloom;
+mod cache;
 mod cursor;
 mod manifest;
 mod member;

@@ -13,6 +13,7 @@ use twox_hash::XxHash3_64;
 use super::bloom::Bloom;
 use super::manifest::RunEntry;
 use super::run_writer::{FOOTER, MAGIC, Meta, footer_checksum};
+use super::view::Wanted;
 use super::{block, corrupted};
 use crate::error::{Error, Result};
 
@@ -71,20 +72,26 @@ impl Run {
         })
     }
 
-    /// Whether a key may be in the run.
-    pub fn may_have(&self, key: &[u8], hash: u64) -> Result<bool> {
-        if key < self.entry.first_key.as_slice() || key > self.entry.last_key.as_slice() {
-            return Ok(false);
+    /// Which of some keys, ascending, may be in the run, by their place in `keys`; `hashes` are theirs.
+    pub fn may_have(&self, keys: &[Wanted], hashes: &[u64], candidates: &mut Vec<usize>) -> Result<()> {
+        let start = keys.partition_point(|wanted| wanted.key < self.entry.first_key.as_slice());
+        let end = keys.partition_point(|wanted| wanted.key <= self.entry.last_key.as_slice());
+        if start < end {
+            let bloom = self.bloom()?;
+            candidates.extend((start..end).filter(|number| bloom.may_have(hashes[*number])));
         }
-        let bloom = match self.bloom.get() {
-            Some(bloom) => bloom,
+        Ok(())
+    }
+
+    fn bloom(&self) -> Result<&Bloom> {
+        match self.bloom.get() {
+            Some(bloom) => Ok(bloom),
             None => {
                 let bytes = read_section(&self.file, &self.path, &self.sections, 1)?;
                 let bloom = Bloom::from_bytes(bytes).ok_or_else(|| self.corrupted("its filter"))?;
-                self.bloom.get_or_init(|| bloom)
+                Ok(self.bloom.get_or_init(|| bloom))
             }
-        };
-        Ok(bloom.may_have(hash))
+        }
     }
 
     pub fn index(&self) -> Result<&Index> {

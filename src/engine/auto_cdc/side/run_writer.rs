@@ -23,8 +23,9 @@ use roaring::RoaringBitmap;
 use serde::{Deserialize, Serialize};
 use twox_hash::XxHash3_64;
 
-use super::block::{BLOCK_BYTES, BLOCK_MAX, BlockCache, Compressor};
+use super::block::{self, BLOCK_BYTES, BLOCK_MAX, Block, Compressor};
 use super::bloom::{self, Bloom};
+use super::cache::BlockCache;
 use super::manifest::RunEntry;
 use super::member::{self, Head, Location, MemberRef};
 use crate::error::{Error, Result};
@@ -35,8 +36,13 @@ pub(super) const FOOTER: usize = 9 * 8;
 /// Bytes are handed to the file in pieces of about this size.
 const WRITE_BYTES: usize = 1 << 20;
 
-/// So many bytes of a run go to the cache when it is written.
-const CACHED_BYTES: u64 = 2 << 20;
+/// So many bytes of a run are not compressed. A small run is soon merged into another: packing and unpacking it would
+/// take longer than it saves.
+const PLAIN_BYTES: u64 = 16 << 20;
+
+/// So many bytes of a run go to the cache when it is written. A small run is likely to be asked for soon; a large one
+/// would drive out everything else.
+const CACHED_BYTES: u64 = 16 << 20;
 
 /// What a run says of itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,7 +61,7 @@ pub(super) struct RunWriter<'c> {
     file: File,
     is_finished: bool,
     /// Blocks go there as well.
-    cache: Option<&'c BlockCache>,
+    cache: &'c BlockCache,
     compressor: Compressor,
     /// Members of the block at hand.
     block: Vec<u8>,
@@ -75,7 +81,7 @@ pub(super) struct RunWriter<'c> {
 
 impl<'c> RunWriter<'c> {
     /// Begins run number `run` at `path`, for up to `keys_max` keys.
-    pub fn create(path: &Path, run: u64, keys_max: u64, cache: Option<&'c BlockCache>) -> Result<RunWriter<'c>> {
+    pub fn create(path: &Path, run: u64, keys_max: u64, cache: &'c BlockCache) -> Result<RunWriter<'c>> {
         let file = OpenOptions::new().write(true).create_new(true).open(path);
         let file = file.map_err(|error| Error::io("create", path, error))?;
         Ok(RunWriter {
@@ -182,12 +188,13 @@ impl<'c> RunWriter<'c> {
             return Err(Error::Internal(format!("a member of {} bytes", self.block.len())));
         }
         let number = self.starts.len() - 1;
-        self.offset += self.compressor.put(number, &self.block, &mut self.pending) as u64;
-        // A small run is likely to be asked for soon; a large one would drive out everything else.
-        if let Some(cache) = self.cache
-            && self.offset < CACHED_BYTES
-        {
-            cache.insert(self.run, number, &Arc::new(self.block.as_slice().to_vec()));
+        let length = match self.offset < PLAIN_BYTES {
+            true => block::put_plain(number, &self.block, &mut self.pending),
+            false => self.compressor.put(number, &self.block, &mut self.pending),
+        };
+        self.offset += length as u64;
+        if self.offset < CACHED_BYTES {
+            self.cache.insert(self.run, number, &Arc::new(Block::new(self.block.clone())));
         }
         self.block.clear();
         if self.pending.len() >= WRITE_BYTES { self.write_pending() } else { Ok(()) }

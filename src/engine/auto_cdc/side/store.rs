@@ -103,23 +103,25 @@ impl SideTable {
     }
 
     /// Writes members, sorted by key and newest first, each key and sequence once, as a run; None if there are none.
-    /// `count_max`: at least how many there are. `files`: the target's files that are new, by number; members may lie in
-    /// these and in any that the table knows.
+    /// `count_max`: at least how many there are. `files` is asked when all are written: the target's files that are new,
+    /// by number; members may lie in these and in any that the table knows.
     pub fn write_run<'m>(
         &self,
         members: impl IntoIterator<Item = MemberRef<'m>>,
         count_max: usize,
-        files: &[(u32, String)],
+        files: impl FnOnce() -> Result<Vec<(u32, String)>>,
     ) -> Result<Option<Staged>> {
         let mut members = members.into_iter().peekable();
         if members.peek().is_none() {
+            files()?;
             return Ok(None);
         }
         let view = self.view();
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let path = self.dir.join(run_name(id));
-        let mut writer = RunWriter::create(&path, id, count_max as u64, Some(&view.cache))?;
+        let mut writer = RunWriter::create(&path, id, count_max as u64, &view.cache)?;
         members.try_for_each(|member| writer.push(&member))?;
+        let files = files()?;
         let path_of = |file| match files.iter().find(|(number, _)| *number == file) {
             Some((_, path)) => Some(path.clone()),
             None => view.file_path(file).map(str::to_string),
@@ -226,7 +228,7 @@ impl SideTable {
         let ids = merged.iter().map(|run| run.id).collect();
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let path = self.dir.join(run_name(id));
-        let mut writer = RunWriter::create(&path, id, keys_max, None)?;
+        let mut writer = RunWriter::create(&path, id, keys_max, &view.cache)?;
         merge::write(view, runs, &mut writer)?;
         let entry = writer.finish(|file| view.file_path(file).map(str::to_string))?;
         self.commit([Staged { path, what: What::Merged(entry, ids), is_done: false }], |_| Ok(()))

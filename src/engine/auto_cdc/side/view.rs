@@ -6,8 +6,9 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use super::block::BlockCache;
+use super::block::Block;
 use super::bloom;
+use super::cache::BlockCache;
 use super::corrupted;
 use super::cursor::Cursor;
 use super::manifest::{Manifest, Retention, moves_name};
@@ -187,19 +188,30 @@ impl View {
     fn find(&self, keys: &[Wanted], cursors: &mut [Cursor]) -> Result<Found> {
         let mut found = Found::default();
         let hashes: Vec<u64> = keys.iter().map(|wanted| bloom::hash(wanted.key)).collect();
+        let is_newest_enough = self.manifest.retention() == Retention::Newest;
+        let mut is_done = vec![false; keys.len()];
+        let mut candidates = Vec::with_capacity(keys.len());
         for (run, cursor) in self.runs.iter().rev().zip(cursors) {
-            for (number, (wanted, hash)) in keys.iter().zip(&hashes).enumerate() {
-                if !run.may_have(wanted.key, *hash)? || !cursor.find(wanted.key)? {
+            // The filter is asked for all keys first: its cache lines are then waited for together.
+            candidates.clear();
+            run.may_have(keys, &hashes, &mut candidates)?;
+            for &number in &candidates {
+                let wanted = &keys[number];
+                if is_done[number] {
+                    continue;
+                }
+                if !cursor.find(wanted.key)? {
                     continue;
                 }
                 while let Some((block, head)) = cursor.current()
                     && head.key(block) == wanted.key
                 {
-                    let is_last =
-                        self.manifest.retention() == Retention::Newest || head.sequence(block) < wanted.first_sequence;
+                    let is_predecessor = head.sequence(block) < wanted.first_sequence;
                     let block = found.pin(block);
                     found.members.push((number, block, *head));
-                    if is_last {
+                    // A run has nothing newer of a key than the runs after it, if only that is kept.
+                    is_done[number] = is_newest_enough;
+                    if is_newest_enough || is_predecessor {
                         break;
                     }
                     cursor.next()?;
@@ -241,19 +253,19 @@ impl View {
 /// Members where they lie.
 #[derive(Default)]
 struct Found {
-    blocks: Vec<Arc<Vec<u8>>>,
+    blocks: Vec<Arc<Block>>,
     /// The key's number, the block's, and the place in the block.
     members: Vec<(usize, usize, Head)>,
 }
 
 impl Found {
     /// Keeps a block; returns its number.
-    fn pin(&mut self, block: &Arc<Vec<u8>>) -> usize {
+    fn pin(&mut self, block: &Arc<Block>) -> usize {
         pin(&mut self.blocks, block)
     }
 }
 
-fn pin(blocks: &mut Vec<Arc<Vec<u8>>>, block: &Arc<Vec<u8>>) -> usize {
+fn pin(blocks: &mut Vec<Arc<Block>>, block: &Arc<Block>) -> usize {
     if blocks.last().is_none_or(|last| !Arc::ptr_eq(last, block)) {
         blocks.push(Arc::clone(block));
     }
@@ -265,7 +277,7 @@ pub struct Scan<'v> {
     view: &'v View,
     merged: Merged<'v>,
     to: Option<Vec<u8>>,
-    blocks: Vec<Arc<Vec<u8>>>,
+    blocks: Vec<Arc<Block>>,
     members: Vec<(usize, Head)>,
 }
 

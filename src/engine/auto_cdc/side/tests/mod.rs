@@ -44,7 +44,7 @@ fn sorted(mut members: Vec<Member>) -> Vec<Member> {
 }
 
 fn stage(table: &SideTable, members: &[Member], files: &[(u32, String)]) -> Option<Staged> {
-    table.write_run(members.iter().map(Member::borrow), members.len(), files).unwrap()
+    table.write_run(members.iter().map(Member::borrow), members.len(), || Ok(files.to_vec())).unwrap()
 }
 
 fn scan_all(view: &View) -> crate::error::Result<Vec<Member>> {
