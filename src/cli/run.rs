@@ -1,10 +1,9 @@
 //! `flowbench run`: an update, its progress, its end; or only its plan.
 
 use engine::{Engine, Stop};
-use pipeline::command::UpdateRequest;
 use pipeline::diagnostic::Diagnostic;
 use pipeline::event::{Event, State};
-use pipeline::plan::Notice;
+use pipeline::plan::{Notice, UpdateRequest};
 use pipeline::report::UpdateReport;
 use serde_json::json;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};

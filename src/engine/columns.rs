@@ -29,6 +29,12 @@ impl Columns {
         Columns { fields, is_declared: false, defaults }
     }
 
+    /// Names and types of the columns that `before` doesn't have; those of both come first, in its order.
+    pub fn added_to(&self, before: &Columns) -> Vec<(String, String)> {
+        let added = self.fields.iter().skip(before.fields.len());
+        added.map(|field| (field.name.clone(), field.data_type.to_string())).collect()
+    }
+
     /// As an Arrow schema.
     pub fn schema(&self) -> SchemaRef {
         Arc::new(Schema::new(self.fields.iter().map(field_to_arrow).collect::<Vec<ArrowField>>()))

@@ -4,10 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pipeline::change::{AppliedDataset, classify};
-use pipeline::command::UpdateRequest;
 use pipeline::graph::{FlowId, FlowKind, Graph, Source};
 use pipeline::plan::explain::explain;
-use pipeline::plan::{FlowAction, Notice, Refusal};
+use pipeline::plan::{FlowAction, Notice, Refusal, UpdateRequest};
 use pipeline::report::{DatasetChanges, FlowBacklog, FlowReset, PlanReport, ResetReport};
 
 use crate::analysis::{Analysis, applied};

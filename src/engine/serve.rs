@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pipeline::answer::{Answer, Problem, Stage, Verdict};
-use pipeline::command::{Command, UpdateRequest};
+use pipeline::command::Command;
 use pipeline::event::{Event, Level};
-use pipeline::plan::Refusal;
+use pipeline::plan::{Refusal, UpdateRequest};
 use pipeline::report::UpdateReport;
 use tokio::sync::mpsc::{Receiver, UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{AbortHandle, JoinHandle};

@@ -267,7 +267,7 @@ fn versions(table: &Table) -> Result<Vec<TableVersion>> {
 }
 
 fn summary(update: Update, flows: Vec<UpdateFlow>, is_running: bool) -> Result<UpdateSummary> {
-    let request: pipeline::command::UpdateRequest = serde_json::from_str(&update.request)
+    let request: pipeline::plan::UpdateRequest = serde_json::from_str(&update.request)
         .map_err(|e| Error::Internal(format!("the request of update {}: {e}", update.update_id)))?;
     let flows: Vec<FlowOutcome> = flows
         .into_iter()

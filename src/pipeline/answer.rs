@@ -5,12 +5,11 @@
 
 use std::sync::Arc;
 
-use crate::command::UpdateRequest;
 use crate::data_type::Field;
 use crate::diagnostic::Diagnostic;
 use crate::event::Event;
 use crate::load::Pipeline;
-use crate::plan::Notice;
+use crate::plan::{Notice, UpdateRequest};
 use crate::report::{PlanReport, ResetReport, Rows, Status, UpdateReport};
 use crate::scd::{ScdQuestion, ScdReport};
 

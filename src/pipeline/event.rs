@@ -3,7 +3,7 @@
 //! The names of fields and event types follow the event log of Lakeflow pipelines, so that queries people
 //! already have keep working.
 
-use crate::command::UpdateRequest;
+use crate::plan::UpdateRequest;
 
 /// States of updates and flows; the same words everywhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]

@@ -95,8 +95,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::command::UpdateRequest;
     use crate::load::load;
+    use crate::plan::UpdateRequest;
     use crate::plan::{FlowHistory, History, plan_update};
     use crate::text::SourceFile;
     use crate::workspace::Workspace;

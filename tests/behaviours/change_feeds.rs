@@ -328,17 +328,21 @@ fn what_is_said_otherwise_and_means_the_same_is_no_drift() {
 fn columns_come_and_go() {
     for (clauses, scd_type) in [(LATEST, 1), (HISTORY, 2)] {
         let workspace = without_retries(&selecting("id, name, city, op, seq", clauses));
-        apply(
+        let outcome = apply(
             &workspace,
             0,
             &[r#"{"id":1,"name":"a","city":"x","seq":1}"#, r#"{"id":2,"name":"b","city":"x","seq":1}"#],
         );
+        assert_eq!(outcome.events_of("schema_evolved").len(), 0, "{outcome}");
         workspace.define(&selecting("*", clauses));
-        apply(
+        let outcome = apply(
             &workspace,
             1,
             &[r#"{"id":1,"name":"a","city":"x","tier":"gold","seq":2}"#, r#"{"id":3,"name":"c","city":"x","seq":1}"#],
         );
+        let evolved = outcome.events_of("schema_evolved");
+        assert_eq!(evolved.len(), 1, "{outcome}");
+        assert_eq!(evolved[0]["message"], "schema evolved: +tier STRING");
         let query = if scd_type == 1 {
             "SELECT id, name, city, tier FROM t ORDER BY id"
         } else {

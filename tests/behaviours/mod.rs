@@ -12,7 +12,7 @@
 //! - `table_feeds.rs`: what the versions of a table did to its rows, and AUTO CDC over it
 //! - `refresh.rs`: selections, full refreshes, resets, failures and what they leave
 //! - `order.rs`: `depends_on` as it runs; `order_rules.rs`: what it may say and how it is shown
-//! - `snapshot_backfill.rs`: AUTO CDC FROM SNAPSHOT: a snapshot once beside a change feed (C), and periodic ones
+//! - `snapshot_backfill.rs`: AUTO CDC FROM SNAPSHOT once, beside a change feed (C); `snapshots.rs`: snapshots alone
 //! - `scd_migration.rs`: a seed of AUTO CDC ONCE and a live feed (D)
 //! - `change_errors.rs`: the conditions of AUTO CDC, and where each is tested
 //! - `change_feeds.rs`: AUTO CDC beyond that: clauses, several feeds, drift, resets, what others read of its tables
@@ -35,6 +35,7 @@ mod refresh;
 mod scd_migration;
 mod schema;
 mod snapshot_backfill;
+mod snapshots;
 mod sources;
 mod table_feeds;
 mod table_streams;

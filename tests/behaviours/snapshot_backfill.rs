@@ -1,12 +1,13 @@
-//! AUTO CDC FROM SNAPSHOT: one time into a table that a change feed writes too (behaviours C), and periodic snapshots.
+//! AUTO CDC FROM SNAPSHOT: one time into a table that a change feed writes too (behaviours C).
 
 use super::changes::{changes, errors, failure, feed, files, folders, put, table, validate, version, without_retries};
+use super::snapshots::snapshot_files;
 use crate::fixture::TestWorkspace;
 
 const CHANGE: &str = "id BIGINT, name STRING, operation STRING, change_timestamp TIMESTAMP";
 
 /// The table with its feed, as the reference page has it before the backfill.
-fn live() -> String {
+pub(super) fn live() -> String {
     format!(
         "CREATE STREAMING TABLE customers;\n{}\
          CREATE FLOW live AS AUTO CDC INTO customers FROM STREAM(changes) KEYS (id)\n\
@@ -17,7 +18,7 @@ fn live() -> String {
 }
 
 /// The backfill from the files of `data/state`, as of 2025.
-fn backfill() -> String {
+pub(super) fn backfill() -> String {
     format!(
         "CREATE FLOW backfill AS AUTO CDC ONCE INTO customers FROM SNAPSHOT (SELECT * FROM {})\n\
          WITH VERSION (SELECT TIMESTAMP '2025-01-01T00:00:00Z') KEYS (id) STORED AS SCD TYPE 1;\n",
@@ -25,7 +26,7 @@ fn backfill() -> String {
     )
 }
 
-fn event(id: u32, name: &str, time: &str) -> String {
+pub(super) fn event(id: u32, name: &str, time: &str) -> String {
     format!("{{\"id\":{id},\"name\":\"{name}\",\"operation\":\"UPDATE\",\"change_timestamp\":\"{time}T00:00:00Z\"}}")
 }
 
@@ -37,13 +38,13 @@ fn put_events(workspace: &TestWorkspace, number: u32, events: &[String]) {
     put(workspace, "changes", number, &events.iter().map(String::as_str).collect::<Vec<_>>());
 }
 
-fn put_state(workspace: &TestWorkspace, rows: &[(u32, &str)]) {
+pub(super) fn put_state(workspace: &TestWorkspace, rows: &[(u32, &str)]) {
     let rows: Vec<String> = rows.iter().map(|(id, name)| format!("{{\"id\":{id},\"name\":\"{name}\"}}")).collect();
     put(workspace, "state", 0, &rows.iter().map(String::as_str).collect::<Vec<_>>());
 }
 
 /// A table with events of its feed, before the backfill comes.
-fn with_events(events: &[String]) -> TestWorkspace {
+pub(super) fn with_events(events: &[String]) -> TestWorkspace {
     let workspace = without_retries(&live());
     folders(&workspace, &["changes", "state"]);
     put_events(&workspace, 0, events);
@@ -52,11 +53,11 @@ fn with_events(events: &[String]) -> TestWorkspace {
 }
 
 /// Adds the backfill to the definitions.
-fn add_backfill(workspace: &TestWorkspace) {
+pub(super) fn add_backfill(workspace: &TestWorkspace) {
     workspace.define(&(live() + &backfill()));
 }
 
-fn customers(workspace: &TestWorkspace) -> Vec<String> {
+pub(super) fn customers(workspace: &TestWorkspace) -> Vec<String> {
     table(workspace, "customers")
 }
 
@@ -504,244 +505,4 @@ fn c_21_the_same_where_the_snapshot_is_a_table() {
     assert_ne!(outcome.code, Some(0), "{outcome}");
     assert_eq!(version(&workspace, "customers"), before);
     assert_eq!(customers(&workspace), ["1|a", "2|s2", "3|s3"]);
-}
-
-/// A table from snapshots in `snap/`, the version a number in their names; `more` are further keys of the flow.
-fn snapshot_files(more: &str) -> TestWorkspace {
-    let workspace = without_retries("CREATE STREAMING TABLE customers;");
-    workspace.write(
-        "transformations/snapshots.toml",
-        format!(
-            "[[auto_cdc_snapshot]]\ntarget = \"customers\"\nkeys = [\"id\"]\n{more}\
-             snapshots = {{ path = \"snap/*.csv\", version_regex = \"snapshot_(\\\\d+)\", \
-             options = {{ format = \"csv\", header = true, schema = \"id BIGINT, name STRING\" }} }}\n"
-        ),
-    );
-    std::fs::create_dir_all(workspace.path("snap")).unwrap();
-    workspace
-}
-
-/// The counterpart of the callback: called until nothing is left, in order of versions, older ones passed over.
-#[test]
-fn snapshots_in_files_are_applied_in_order_of_their_versions() {
-    let workspace = snapshot_files("scd_type = 2\n");
-    workspace.write("snap/snapshot_9.csv", "id,name\n1,a\n2,b\n");
-    workspace.write("snap/snapshot_10.csv", "id,name\n1,A\n");
-    workspace.write("snap/snapshot_11.csv", "id,name\n1,A\n2,again\n");
-    let outcome = workspace.run_ok(&[]);
-    assert_eq!(outcome.batches("customers").len(), 3);
-    let rows = ["1|A|10|null", "1|a|9|10", "2|again|11|null", "2|b|9|10"];
-    assert_eq!(table(&workspace, "customers"), rows);
-    // Older ones are too late; the same ones are done.
-    workspace.write("snap/snapshot_8.csv", "id,name\n1,older\n");
-    assert_eq!(workspace.run_ok(&[]).batches("customers").len(), 0);
-    assert_eq!(table(&workspace, "customers"), rows);
-    workspace.write("snap/snapshot_12.csv", "id,name\n3,c\n");
-    workspace.run_ok(&[]);
-    assert_eq!(table(&workspace, "customers"), ["1|A|10|12", "1|a|9|10", "2|again|11|12", "2|b|9|10", "3|c|12|null"]);
-}
-
-#[test]
-fn a_snapshot_of_several_files_is_one_and_a_path_without_a_version_is_refused() {
-    let workspace = snapshot_files("");
-    workspace.write("snap/part1_snapshot_1.csv", "id,name\n1,a\n");
-    workspace.write("snap/part2_snapshot_1.csv", "id,name\n2,b\n");
-    assert_eq!(workspace.run_ok(&[]).batch_files("customers"), [2]);
-    assert_eq!(customers(&workspace), ["1|a", "2|b"]);
-    workspace.write("snap/other.csv", "id,name\n1,a\n");
-    let said = failure(&workspace.run(&[]), "customers");
-    assert!(said.contains("INVALID_SNAPSHOT_VERSION") && said.contains("other.csv"), "{said}");
-    assert_eq!(customers(&workspace), ["1|a", "2|b"]);
-}
-
-/// A table from one snapshot an update, of the files of `data/state`.
-fn periodic(clauses: &str, properties: &str) -> TestWorkspace {
-    let workspace = without_retries(&format!(
-        "CREATE STREAMING TABLE customers {properties};\n\
-         CREATE FLOW snap AS AUTO CDC INTO customers FROM SNAPSHOT (SELECT * FROM {}) KEYS (id) {clauses};",
-        files("state", "id BIGINT, name STRING")
-    ));
-    folders(&workspace, &["state"]);
-    workspace
-}
-
-#[test]
-fn periodic_snapshots_are_compared_update_by_update() {
-    for clauses in ["STORED AS SCD TYPE 1", "STORED AS SCD TYPE 2"] {
-        let workspace = periodic(clauses, "");
-        let now = || match clauses.ends_with('1') {
-            true => customers(&workspace),
-            false => workspace.rows("SELECT id, name FROM customers WHERE __END_AT IS NULL ORDER BY id"),
-        };
-        put_state(&workspace, &[(1, "a"), (2, "b")]);
-        workspace.run_ok(&[]);
-        assert_eq!(now(), ["1|a", "2|b"], "{clauses}");
-        put_state(&workspace, &[(1, "a"), (2, "B"), (3, "c")]);
-        let outcome = workspace.run_ok(&[]);
-        assert_eq!(now(), ["1|a", "2|B", "3|c"], "{clauses}");
-        assert_eq!(changes(&outcome, "snap", "upserted"), if clauses.ends_with('1') { 2 } else { 3 }, "{outcome}");
-        put_state(&workspace, &[(3, "c")]);
-        let outcome = workspace.run_ok(&[]);
-        assert_eq!(now(), ["3|c"], "{clauses}");
-        assert_eq!(changes(&outcome, "snap", "deleted"), 2);
-        put_state(&workspace, &[(1, "a"), (3, "c")]);
-        workspace.run_ok(&[]);
-        assert_eq!(now(), ["1|a", "3|c"], "{clauses}");
-    }
-}
-
-#[test]
-fn an_unchanged_snapshot_makes_no_new_version_of_the_table() {
-    for clauses in ["STORED AS SCD TYPE 1", "STORED AS SCD TYPE 2", "STORED AS SCD TYPE 2 TRACK HISTORY ON (name)"] {
-        let workspace = periodic(clauses, "");
-        put_state(&workspace, &[(1, "a"), (2, "b")]);
-        workspace.run_ok(&[]);
-        let before = version(&workspace, "customers");
-        for _ in 0..3 {
-            let outcome = workspace.run_ok(&[]);
-            assert_eq!((changes(&outcome, "snap", "upserted"), changes(&outcome, "snap", "deleted")), (0, 0));
-        }
-        assert_eq!(version(&workspace, "customers"), before, "{clauses}");
-    }
-}
-
-#[test]
-fn duplicate_keys_of_a_snapshot_are_refused_with_the_list() {
-    for clauses in ["STORED AS SCD TYPE 1", "STORED AS SCD TYPE 2"] {
-        let workspace = periodic(clauses, "");
-        put_state(&workspace, &[(1, "a"), (7, "x")]);
-        workspace.run_ok(&[]);
-        put_state(&workspace, &[(1, "A"), (7, "x"), (7, "y"), (8, "x"), (8, "x"), (8, "y")]);
-        let before = table(&workspace, "customers");
-        let said = failure(&workspace.run(&[]), "snap");
-        for part in ["DUPLICATE_KEY_VIOLATION", "3 rows", "id=7", "id=8", "snap"] {
-            assert!(said.contains(part), "{clauses}: no {part} in {said}");
-        }
-        assert_eq!(table(&workspace, "customers"), before, "nothing was written");
-        put_state(&workspace, &[(1, "A"), (7, "y")]);
-        workspace.run_ok(&[]);
-        assert_eq!(
-            workspace.rows("SELECT DISTINCT id FROM customers WHERE name IN ('A', 'y') ORDER BY id"),
-            ["1", "7"]
-        );
-    }
-}
-
-#[test]
-fn rows_of_a_snapshot_without_a_key_are_refused_or_dropped() {
-    let rows = ["{\"id\":1,\"name\":\"A\"}", "{\"name\":\"nobody\"}", "{\"name\":\"nothing\"}"];
-    let workspace = periodic("", "");
-    put_state(&workspace, &[(1, "a")]);
-    workspace.run_ok(&[]);
-    put(&workspace, "state", 0, &rows);
-    let said = failure(&workspace.run(&[]), "snap");
-    assert!(said.contains("NULL_KEY") && said.contains("`id`=2"), "{said}");
-    assert_eq!(customers(&workspace), ["1|a"]);
-
-    let workspace = periodic("", "TBLPROPERTIES ('flowbench.nullKeys' = 'drop')");
-    put(&workspace, "state", 0, &rows);
-    let outcome = workspace.run_ok(&[]);
-    assert_eq!(customers(&workspace), ["1|A"]);
-    assert_eq!(changes(&outcome, "snap", "dropped"), 2);
-    assert!(outcome.notice("keyless-events").contains('2'), "{outcome}");
-}
-
-#[test]
-fn an_empty_snapshot_is_refused_unless_it_is_allowed() {
-    let workspace = periodic("", "");
-    put_state(&workspace, &[(1, "a"), (2, "b")]);
-    workspace.run_ok(&[]);
-    put_state(&workspace, &[]);
-    let said = failure(&workspace.run(&[]), "snap");
-    assert!(
-        said.contains("snapshot-empty") && said.contains("2 rows") && said.contains("allow_empty_snapshot"),
-        "{said}"
-    );
-    assert_eq!(customers(&workspace), ["1|a", "2|b"]);
-    for scd_type in [1, 2] {
-        let clauses = format!("STORED AS SCD TYPE {scd_type}");
-        let workspace = periodic(&clauses, "TBLPROPERTIES ('flowbench.allowEmptySnapshot' = 'true')");
-        put_state(&workspace, &[(1, "a"), (2, "b")]);
-        workspace.run_ok(&[]);
-        put_state(&workspace, &[]);
-        let outcome = workspace.run_ok(&[]);
-        assert_eq!(changes(&outcome, "snap", "deleted"), 2);
-        let open = if scd_type == 1 { "customers" } else { "customers WHERE __END_AT IS NULL" };
-        assert_eq!(workspace.count(open), 0);
-    }
-}
-
-/// What may be deleted is counted in keys that are there, however long their history is.
-#[test]
-fn a_snapshot_that_lacks_too_much_is_refused() {
-    for scd_type in [1, 2] {
-        let clauses = format!("STORED AS SCD TYPE {scd_type}");
-        let workspace = periodic(&clauses, "TBLPROPERTIES ('flowbench.maxDeleteFraction' = '0.5')");
-        for name in ["a", "b", "c", "d"] {
-            put_state(&workspace, &[(1, name), (2, name), (3, name), (4, name)]);
-            workspace.run_ok(&[]);
-        }
-        put_state(&workspace, &[(1, "e")]);
-        let before = table(&workspace, "customers");
-        let said = failure(&workspace.run(&[]), "snap");
-        assert!(
-            said.contains("snapshot-deletes-too-much") && said.contains("lacks 3 of the 4 keys"),
-            "{scd_type}: {said}"
-        );
-        assert_eq!(table(&workspace, "customers"), before);
-        put_state(&workspace, &[(1, "e"), (2, "e")]);
-        assert_eq!(changes(&workspace.run_ok(&[]), "snap", "deleted"), 2, "half of them may go");
-    }
-}
-
-/// A once snapshot is run again by name; an update applies it if its version is newer.
-#[test]
-fn a_once_snapshot_is_run_again_on_request() {
-    let workspace = with_events(&[event(1, "event", "2025-02-01"), event(2, "event", "2024-12-01")]);
-    add_backfill(&workspace);
-    put_state(&workspace, &[(2, "s"), (3, "s")]);
-    workspace.run_ok(&[]);
-    assert_eq!(customers(&workspace), ["1|event", "2|s", "3|s"]);
-    put_state(&workspace, &[(2, "t"), (4, "t")]);
-    // Its version has been: there is nothing to do, and that is said.
-    let outcome = workspace.run_ok(&["--rerun-once", "backfill", "--yes"]);
-    assert_eq!(outcome.flow_state("backfill"), "COMPLETED");
-    assert!(outcome.notice("snapshot-not-newer").contains("`customers`"), "{outcome}");
-    assert_eq!(customers(&workspace), ["1|event", "2|s", "3|s"]);
-    assert_eq!(workspace.run_ok(&[]).flow_state("backfill"), "IDLE");
-    workspace.define(&(live() + &backfill().replace("2025-01-01", "2025-01-02")));
-    workspace.run_ok(&["--rerun-once", "backfill", "--yes"]);
-    assert_eq!(customers(&workspace), ["1|event", "2|t", "4|t"]);
-    assert_eq!(workspace.run_ok(&[]).flow_state("backfill"), "IDLE");
-}
-
-/// The table's history of SCD type 2 shows the versions of its snapshots as times.
-#[test]
-fn versions_of_any_type_bound_the_intervals() {
-    for (version_type, versions, shown) in [
-        ("DATE", ["2025-01-01", "2025-01-02"], ["2025-01-01", "2025-01-02"]),
-        ("STRING", ["b", "c"], ["b", "c"]),
-        ("DECIMAL(6,2)", ["2.5", "10.25"], ["2.50", "10.25"]),
-        ("TIMESTAMP", ["2025-01-01T00:00:00Z", "2025-01-02T00:00:00Z"], ["2025-01-01 00:00:00", "2025-01-02 00:00:00"]),
-    ] {
-        let define = |version: &str| {
-            format!(
-                "CREATE STREAMING TABLE customers;\n\
-                 CREATE FLOW snap AS AUTO CDC INTO customers FROM SNAPSHOT (SELECT * FROM {}) \
-                 WITH VERSION (SELECT CAST('{version}' AS {version_type})) KEYS (id) STORED AS SCD TYPE 2;",
-                files("state", "id BIGINT, name STRING")
-            )
-        };
-        let workspace = without_retries(&define(versions[0]));
-        put_state(&workspace, &[(1, "a")]);
-        workspace.run_ok(&[]);
-        workspace.define(&define(versions[1]));
-        put_state(&workspace, &[(1, "b")]);
-        workspace.run_ok(&[]);
-        assert_eq!(
-            workspace.rows("SELECT * FROM customers ORDER BY __START_AT"),
-            [format!("1|a|{}|{}", shown[0], shown[1]), format!("1|b|{}|null", shown[1])],
-            "{version_type}"
-        );
-    }
 }

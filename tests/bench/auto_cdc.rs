@@ -24,10 +24,11 @@
 //! nothing new, divided by the micro-batches, in which maintenance is counted. The program fails if the two tables
 //! differ in a row, and shows how; a missed aim is only printed. Without Python or the registry nothing is compared.
 //!
-//! Parts: `change_feed` (input), `customers` (both sides and the comparison), `duckdb_auto_cdc.py` (the peer), `layout`
+//! Parts: `arguments`, `change_feed` (input), `customers` (both sides and the comparison), `duckdb_auto_cdc.py` (the peer), `layout`
 //! (the files of a table), `process` (measuring). The largest target needs about 6 GB of disk for a while; tables are
 //! removed when they are measured. Machines differ and are busy: compare within one run only.
 
+mod arguments;
 mod change_feed;
 mod customers;
 mod draw;
@@ -44,6 +45,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use arguments::Arguments;
 use customers::{Applied, Ours, Scd, Theirs};
 use duckdb::DuckDb;
 use figures::{figure, median, mib, milliseconds, thousands};
@@ -59,78 +61,44 @@ const MICRO_BATCH_ROWS: u64 = 1000;
 const SHORT_RUNS: usize = 11;
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if !arguments.iter().any(|argument| argument == "--bench") {
-        println!("not measured: run by `cargo bench --bench auto_cdc`");
-        return ExitCode::SUCCESS;
-    }
-    let outcome = Options::read(&arguments).and_then(|options| options.run());
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    arguments::run("auto_cdc", || Options::read()?.run())
 }
 
 struct Options {
+    common: Arguments,
     rows: u64,
     keys: u64,
     targets: Vec<u64>,
-    runs: usize,
-    folder: PathBuf,
-    only: Vec<String>,
 }
 
 impl Options {
-    fn read(arguments: &[String]) -> Result<Options> {
-        let mut options = Options {
-            rows: 1_000_000,
-            keys: 200_000,
-            targets: vec![100_000, 1_000_000, 10_000_000],
-            runs: 3,
-            folder: Path::new(env!("CARGO_MANIFEST_DIR")).join("target/bench"),
-            only: PARTS.iter().map(|(name, _)| name.to_string()).collect(),
-        };
-        let mut rest = arguments.iter();
-        while let Some(name) = rest.next() {
-            if name == "--bench" {
-                continue;
+    fn read() -> Result<Options> {
+        let (mut rows, mut keys, mut targets) = (1_000_000, 200_000, vec![100_000, 1_000_000, 10_000_000]);
+        let common = Arguments::read(&PARTS.map(|(name, _)| name), |name, value| {
+            match name {
+                "--rows" => rows = value.parse()?,
+                "--keys" => keys = value.parse::<u64>()?.max(1),
+                "--targets" => targets = value.split(',').map(str::parse).collect::<std::result::Result<_, _>>()?,
+                _ => return Ok(false),
             }
-            let value = rest.next().ok_or_else(|| format!("`{name}` is unknown, or lacks its value"))?;
-            match name.as_str() {
-                "--rows" => options.rows = value.parse()?,
-                "--keys" => options.keys = value.parse::<u64>()?.max(1),
-                "--targets" => {
-                    options.targets = value.split(',').map(str::parse).collect::<std::result::Result<_, _>>()?;
-                }
-                "--runs" => options.runs = value.parse::<usize>()?.max(1),
-                "--keep" => options.folder = std::path::absolute(value)?,
-                "--only" => options.only = value.split(',').map(str::to_string).collect(),
-                _ => return Err(format!("unknown option `{name}`").into()),
-            }
-        }
-        let is_part = |name: &String| PARTS.iter().any(|(part, _)| part == name);
-        match options.only.iter().find(|name| !is_part(name)) {
-            Some(name) => Err(format!("`--only` does not know `{name}`").into()),
-            None => Ok(options),
-        }
+            Ok(true)
+        })?;
+        Ok(Options { common, rows, keys, targets })
     }
 
     fn run(&self) -> Result<()> {
-        fs::create_dir_all(self.folder.join("change_feeds"))?;
+        fs::create_dir_all(self.common.folder.join("change_feeds"))?;
         let cores = std::thread::available_parallelism()?;
-        println!("{}, {cores} cores, medians of {} runs", flowbench_version()?, self.runs);
-        let duckdb = DuckDb::find(&self.folder);
-        for (_, part) in PARTS.iter().filter(|(name, _)| self.only.iter().any(|only| only == name)) {
+        println!("{}, {cores} cores, medians of {} runs", flowbench_version()?, self.common.runs);
+        let duckdb = DuckDb::find(&self.common.folder);
+        for (_, part) in PARTS.iter().filter(|(name, _)| self.common.has(name)) {
             part(self, duckdb.as_ref())?;
         }
         Ok(())
     }
 
     fn data(&self, name: &str) -> PathBuf {
-        self.folder.join("change_feeds").join(name)
+        self.common.folder.join("change_feeds").join(name)
     }
 }
 
@@ -154,11 +122,11 @@ fn whole_feed(options: &Options, duckdb: Option<&DuckDb>, batches: u64) -> Resul
     let (rows, keys) = (thousands(options.rows), thousands(options.keys));
     println!("\n{name}: {rows} events of {keys} keys in {files} micro-batches");
     for scd in Scd::ALL {
-        let ours = Ours::new(&options.folder, &name, scd, &feed)?;
-        let theirs = duckdb.map(|duckdb| Theirs::new(duckdb, &options.folder, &name, scd, &feed)).transpose()?;
+        let ours = Ours::new(&options.common.folder, &name, scd, &feed)?;
+        let theirs = duckdb.map(|duckdb| Theirs::new(duckdb, &options.common.folder, &name, scd, &feed)).transpose()?;
         let (mut our_runs, mut their_runs) = (Vec::new(), Vec::new());
         // Ours and theirs take turns, so that both meet the machine in the same mood.
-        for _ in 0..options.runs {
+        for _ in 0..options.common.runs {
             ours.forget()?;
             our_runs.push(ours.update(files)?);
             if let Some(theirs) = &theirs {
@@ -227,7 +195,7 @@ impl Target {
     fn measure(self, options: &Options, duckdb: Option<&DuckDb>) -> Result<Duration> {
         let Target { scd, rows } = self;
         let seed = change_feed::seed(&options.data(&format!("seed_{rows}")), rows)?;
-        let files = (MICRO_BATCHES * options.runs + SHORT_RUNS) as u64;
+        let files = (MICRO_BATCHES * options.common.runs + SHORT_RUNS) as u64;
         let changes = options.data(&format!("changes_{rows}"));
         let changes = change_feed::changes_of_seeded(&changes, rows, files, MICRO_BATCH_ROWS)?;
         println!(
@@ -238,13 +206,14 @@ impl Target {
         );
 
         let name = format!("target_{rows}");
-        let inbox = options.folder.join(format!("{}_{name}_inbox", scd.word()));
+        let inbox = options.common.folder.join(format!("{}_{name}_inbox", scd.word()));
         if inbox.exists() {
             fs::remove_dir_all(&inbox)?;
         }
         fs::create_dir_all(&inbox)?;
-        let ours = Ours::new(&options.folder, &name, scd, &inbox)?;
-        let theirs = duckdb.map(|duckdb| Theirs::new(duckdb, &options.folder, &name, scd, &inbox)).transpose()?;
+        let ours = Ours::new(&options.common.folder, &name, scd, &inbox)?;
+        let theirs =
+            duckdb.map(|duckdb| Theirs::new(duckdb, &options.common.folder, &name, scd, &inbox)).transpose()?;
 
         let mut sides = Sides { ours: &ours, theirs: theirs.as_ref(), inbox: &inbox, peak_bytes: 0 };
         let (our_seed, their_seed) = sides.deliver(&seed)?;
@@ -257,7 +226,7 @@ impl Target {
         let nothing_new = wall(&nothing_new);
 
         let (mut our_runs, mut their_runs) = (Vec::new(), Vec::new());
-        let (in_hundreds, alone) = changes.split_at(MICRO_BATCHES * options.runs);
+        let (in_hundreds, alone) = changes.split_at(MICRO_BATCHES * options.common.runs);
         for hundred in in_hundreds.chunks(MICRO_BATCHES) {
             let (our_run, their_run) = sides.deliver(hundred)?;
             our_runs.push(our_run);

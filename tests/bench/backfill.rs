@@ -16,9 +16,10 @@
 //! fails if a table has the wrong rows; a missed aim is only printed. Without Python or the registry the load runs
 //! without its peer.
 //!
-//! Parts: `generate` (input), `process` (measuring), `workspace`, `duckdb` and `duckdb_backfill.py` (the peer). Machines differ and are busy:
-//! compare within one run only.
+//! Parts: `arguments`, `generate` (input), `process` (measuring), `workspace`, `duckdb` and `duckdb_backfill.py` (the
+//! peer). Machines differ and are busy: compare within one run only.
 
+mod arguments;
 mod draw;
 mod duckdb;
 mod figures;
@@ -29,10 +30,11 @@ mod workspace;
 
 use std::error::Error;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use arguments::Arguments;
 use duckdb::DuckDb;
 use figures::{figure, median, mib, milliseconds, thousands};
 use generate::{Totals, YEARS};
@@ -48,65 +50,34 @@ const MICRO_BATCH_ROWS: u64 = 1000;
 const SHORT_RUNS: usize = 11;
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if !arguments.iter().any(|argument| argument == "--bench") {
-        println!("not measured: run by `cargo bench --bench backfill`");
-        return ExitCode::SUCCESS;
-    }
-    let outcome = Options::read(&arguments).and_then(|options| options.run());
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    arguments::run("backfill", || Options::read()?.run())
 }
 
 struct Options {
+    common: Arguments,
     rows: u64,
-    runs: usize,
     files: u64,
-    folder: PathBuf,
-    only: Vec<String>,
 }
 
 impl Options {
-    fn read(arguments: &[String]) -> Result<Options> {
-        let mut options = Options {
-            rows: 2_000_000,
-            runs: 3,
-            files: 200_000,
-            folder: Path::new(env!("CARGO_MANIFEST_DIR")).join("target/bench"),
-            only: PARTS.iter().map(|(name, _)| name.to_string()).collect(),
-        };
-        let mut rest = arguments.iter();
-        while let Some(name) = rest.next() {
-            if name == "--bench" {
-                continue;
+    fn read() -> Result<Options> {
+        let (mut rows, mut files) = (2_000_000, 200_000);
+        let common = Arguments::read(&PARTS.map(|(name, _)| name), |name, value| {
+            match name {
+                "--rows" => rows = value.parse()?,
+                "--files" => files = value.parse()?,
+                _ => return Ok(false),
             }
-            let value = rest.next().ok_or_else(|| format!("`{name}` is unknown, or lacks its value"))?;
-            match name.as_str() {
-                "--rows" => options.rows = value.parse()?,
-                "--runs" => options.runs = value.parse::<usize>()?.max(1),
-                "--files" => options.files = value.parse()?,
-                "--keep" => options.folder = std::path::absolute(value)?,
-                "--only" => options.only = value.split(',').map(str::to_string).collect(),
-                _ => return Err(format!("unknown option `{name}`").into()),
-            }
-        }
-        let is_part = |name: &String| PARTS.iter().any(|(part, _)| part == name);
-        match options.only.iter().find(|name| !is_part(name)) {
-            Some(name) => Err(format!("`--only` does not know `{name}`").into()),
-            None => Ok(options),
-        }
+            Ok(true)
+        })?;
+        Ok(Options { common, rows, files })
     }
 
     fn run(&self) -> Result<()> {
-        fs::create_dir_all(&self.folder)?;
+        fs::create_dir_all(&self.common.folder)?;
         let cores = std::thread::available_parallelism()?;
-        println!("{}, {cores} cores, medians of {} runs", flowbench_version()?, self.runs);
-        for (_, part) in PARTS.iter().filter(|(name, _)| self.only.iter().any(|only| only == name)) {
+        println!("{}, {cores} cores, medians of {} runs", flowbench_version()?, self.common.runs);
+        for (_, part) in PARTS.iter().filter(|(name, _)| self.common.has(name)) {
             part(self)?;
         }
         Ok(())
@@ -123,21 +94,21 @@ const PARTS: [Part; 4] = [("load", load), ("start", start), ("micro", micro), ("
 
 /// Two million events into one table by a once flow a year, with the columns given and with the columns found.
 fn load(options: &Options) -> Result<()> {
-    let events = options.folder.join("events");
+    let events = options.common.folder.join("events");
     let totals = generate::by_day(&events, options.rows)?;
-    let duckdb = DuckDb::find(&options.folder);
+    let duckdb = DuckDb::find(&options.common.folder);
     let mut loads = Vec::new();
     for mode in [Mode::Schema, Mode::Inference] {
-        let workspace = Workspace::new(&options.folder, mode.word(), &mode.definitions(&events))?;
+        let workspace = Workspace::new(&options.common.folder, mode.word(), &mode.definitions(&events))?;
         loads.push(Load { mode, workspace, ours: Vec::new(), theirs: Vec::new() });
     }
     // Ours and theirs take turns, so that both meet the machine in the same mood.
-    for _ in 0..options.runs {
+    for _ in 0..options.common.runs {
         for load in &mut loads {
             load.workspace.forget()?;
             load.ours.push(load.workspace.update()?);
             if let Some(duckdb) = &duckdb {
-                load.theirs.push(load_into_duckdb(duckdb, &options.folder, load.mode, &events, totals.rows)?);
+                load.theirs.push(load_into_duckdb(duckdb, &options.common.folder, load.mode, &events, totals.rows)?);
             }
         }
     }
@@ -230,11 +201,14 @@ fn start(options: &Options) -> Result<()> {
     let runs = (0..SHORT_RUNS).map(|_| measure(flowbench().arg("--version"))).collect::<Result<Vec<_>>>()?;
     milliseconds("process that does nothing", median(&runs, |run| run.wall), 60);
 
-    let events = options.folder.join("start_events");
+    let events = options.common.folder.join("start_events");
     let totals = generate::small_files(&events, 100, 100)?;
     let flow = format!("SELECT * FROM STREAM read_files('{}', format => 'json')", events.display());
-    let workspace =
-        Workspace::new(&options.folder, "start", &format!("CREATE OR REFRESH STREAMING TABLE events AS {flow};\n"))?;
+    let workspace = Workspace::new(
+        &options.common.folder,
+        "start",
+        &format!("CREATE OR REFRESH STREAMING TABLE events AS {flow};\n"),
+    )?;
     workspace.forget()?;
     workspace.update()?;
     let runs = (0..SHORT_RUNS).map(|_| workspace.update()).collect::<Result<Vec<_>>>()?;
@@ -246,16 +220,16 @@ fn start(options: &Options) -> Result<()> {
 /// A hundred micro-batches of a thousand rows in a running update.
 fn micro(options: &Options) -> Result<()> {
     println!("\nmicro-batches: {MICRO_BATCHES} of {} rows", thousands(MICRO_BATCH_ROWS));
-    let events = options.folder.join("micro_events");
+    let events = options.common.folder.join("micro_events");
     let totals = generate::small_files(&events, MICRO_BATCHES, MICRO_BATCH_ROWS)?;
     let definitions = format!(
         "CREATE OR REFRESH STREAMING TABLE events AS SELECT * FROM STREAM read_files('{}', format => 'json', \
          maxFilesPerTrigger => 1);\n",
         events.display()
     );
-    let workspace = Workspace::new(&options.folder, "micro", &definitions)?;
+    let workspace = Workspace::new(&options.common.folder, "micro", &definitions)?;
     let mut per_batch = Vec::new();
-    for _ in 0..options.runs {
+    for _ in 0..options.common.runs {
         workspace.forget()?;
         let times = batch_times(&workspace.update()?.stdout)?;
         let (Some(first), Some(last)) = (times.first(), times.last()) else {
@@ -274,18 +248,18 @@ fn micro(options: &Options) -> Result<()> {
 /// An update that finds nothing new among very many files that it knows.
 fn ledger(options: &Options) -> Result<()> {
     println!("\nledger: {} files", thousands(options.files));
-    let tiny = options.folder.join("tiny");
+    let tiny = options.common.folder.join("tiny");
     let totals = generate::tiny_files(&tiny, options.files)?;
     let definitions = format!(
         "CREATE OR REFRESH STREAMING TABLE events AS SELECT * FROM STREAM read_files('{}/*', format => 'json', \
          schema => 'id BIGINT, amount_cents BIGINT', maxFilesPerTrigger => 20000);\n",
         tiny.display()
     );
-    let workspace = Workspace::new(&options.folder, "ledger", &definitions)?;
+    let workspace = Workspace::new(&options.common.folder, "ledger", &definitions)?;
     workspace.forget()?;
     let first = workspace.update()?;
     figure("first update, all files new", &format!("{:.2} s", first.wall.as_secs_f64()), None);
-    let runs = (0..options.runs).map(|_| workspace.update()).collect::<Result<Vec<_>>>()?;
+    let runs = (0..options.common.runs).map(|_| workspace.update()).collect::<Result<Vec<_>>>()?;
     let row = row(&workspace, "SELECT count(*), sum(amount_cents) FROM events")?;
     expect_row(&row, &[totals.rows, totals.amount_cents])?;
     milliseconds("update with nothing new, files listed and checked", median(&runs, |run| run.wall), 1000);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
-use super::{Tables, Workspace, assert_same, for_each_case, said};
+use super::{Tables, Workspace, assert_same, for_each_case, for_each_seed, run_and_kill, said};
 
 const COLUMNS: &str = "id BIGINT, name STRING, op STRING, seq BIGINT";
 
@@ -358,29 +358,10 @@ fn a_rewrite_of_files_that_dies_or_fails_is_finished_by_the_next_run() {
 /// kill -9 at a moment nobody chose, over and over, while input goes on arriving.
 #[test]
 fn changes_killed_at_random_moments_are_applied_once() {
-    let seeds: Vec<u64> = match std::env::var("FLOWBENCH_SEED") {
-        Ok(seed) => vec![seed.parse().unwrap()],
-        Err(_) => {
-            let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
-            (0..4).map(|n| (now.as_nanos() as u64).wrapping_add(n * 7919)).collect()
-        }
-    };
-    let name = |seed: &u64| format!("FLOWBENCH_SEED={seed}");
-    for_each_case("changes killed at random moments", &seeds, name, |seed| {
-        let mut random = *seed | 1;
-        let mut next = |below: u64| {
-            // xorshift64
-            random ^= random << 13;
-            random ^= random >> 7;
-            random ^= random << 17;
-            random % below
-        };
+    for_each_seed("changes killed at random moments", 4, |next| {
         let (workspace, oracle) = (fed(), fed());
         for round in 0..10 {
-            let mut child = workspace.spawn("", &["run"]);
-            std::thread::sleep(std::time::Duration::from_millis(next(400)));
-            child.kill().unwrap();
-            child.wait().unwrap();
+            run_and_kill(&workspace, next(400));
             let (id, seq) = (next(5), next(60));
             let row = format!(r#"{{"id":{id},"name":"r{round}","seq":{seq}}}"#);
             for workspace in [&workspace, &oracle] {

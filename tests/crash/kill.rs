@@ -1,6 +1,6 @@
 //! SIGKILL at each step. After the next run the tables are those of a run that nothing happened to.
 
-use super::{Tables, Workspace, assert_same, for_each_case};
+use super::{Tables, Workspace, assert_same, for_each_case, for_each_seed, run_and_kill};
 
 /// The steps of a micro-batch, in order.
 const STEPS: [&str; 5] = ["plan", "planned", "written", "committed", "marked"];
@@ -159,30 +159,11 @@ fn a_batch_replayed_with_new_fields_keeps_its_input() {
 /// kill -9 at a moment nobody chose, over and over, while input goes on arriving.
 #[test]
 fn killed_at_random_moments_nothing_is_lost_or_doubled() {
-    let seeds: Vec<u64> = match std::env::var("FLOWBENCH_SEED") {
-        Ok(seed) => vec![seed.parse().unwrap()],
-        Err(_) => {
-            let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
-            (0..6).map(|n| (now.as_nanos() as u64).wrapping_add(n * 7919)).collect()
-        }
-    };
-    let name = |seed: &u64| format!("FLOWBENCH_SEED={seed}");
-    for_each_case("killed at random moments", &seeds, name, |seed| {
-        let mut random = *seed | 1;
-        let mut next = |below: u64| {
-            // xorshift64
-            random ^= random << 13;
-            random ^= random >> 7;
-            random ^= random << 17;
-            random % below
-        };
+    for_each_seed("killed at random moments", 6, |next| {
         let workspace = Workspace::fed();
         let oracle = Workspace::fed();
         for round in 0..10 {
-            let mut child = workspace.spawn("", &["run"]);
-            std::thread::sleep(std::time::Duration::from_millis(next(300)));
-            child.kill().unwrap();
-            child.wait().unwrap();
+            run_and_kill(&workspace, next(300));
             for workspace in [&workspace, &oracle] {
                 workspace.feed(&format!("live/r{round}"));
             }

@@ -266,3 +266,34 @@ pub fn for_each_case<T: Sync>(what: &str, cases: &[T], name: impl Fn(&T) -> Stri
     println!("{what}: {} cases, {} failed", cases.len(), failures.len());
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
 }
+
+/// Runs `check` `count` times with other random numbers: `next(below)` gives one. A failure names the seed, which
+/// FLOWBENCH_SEED repeats.
+pub fn for_each_seed(what: &str, count: u64, check: impl Fn(&mut dyn FnMut(u64) -> u64) + Sync) {
+    let seeds: Vec<u64> = match std::env::var("FLOWBENCH_SEED") {
+        Ok(seed) => vec![seed.parse().unwrap()],
+        Err(_) => {
+            let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+            (0..count).map(|n| (now.as_nanos() as u64).wrapping_add(n * 7919)).collect()
+        }
+    };
+    let name = |seed: &u64| format!("FLOWBENCH_SEED={seed}");
+    for_each_case(what, &seeds, name, |seed| {
+        let mut random = *seed | 1;
+        check(&mut |below| {
+            // xorshift64
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            random % below
+        });
+    });
+}
+
+/// Starts `flowbench run` and kills it before the time is over.
+pub fn run_and_kill(workspace: &Workspace, after_ms: u64) {
+    let mut child = workspace.spawn("", &["run"]);
+    std::thread::sleep(std::time::Duration::from_millis(after_ms));
+    child.kill().unwrap();
+    child.wait().unwrap();
+}

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use engine::error::Error;
 use engine::{Engine, ShowOptions, Stop};
-use pipeline::command::UpdateRequest;
 use pipeline::diagnostic::Diagnostic;
+use pipeline::plan::UpdateRequest;
 use pipeline::report::{Description, Rows, UpdateReport};
 use pipeline::text::{SourceFile, line_column};
 use tokio::runtime::Runtime;

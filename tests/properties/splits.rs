@@ -4,8 +4,8 @@
 use std::path::Path;
 
 use engine::{Engine, Stop};
-use pipeline::command::UpdateRequest;
 use pipeline::event::{Details, Event, State};
+use pipeline::plan::UpdateRequest;
 use proptest::prelude::*;
 
 use super::{InputFile, cases, input_files, oracle, tables, workspace};

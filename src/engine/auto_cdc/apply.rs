@@ -59,11 +59,17 @@ pub(crate) struct SnapshotKeys {
     pub duplicates: u64,
     /// A few of their keys, for people.
     pub duplicate_keys: Vec<String>,
-    /// Of each portion, in order; kept where the absent ones can't be told otherwise.
+    /// Keys of each portion, in order, that the side table can't tell the snapshot has: of a history all, else those
+    /// that have a newer event.
     portions: Vec<Vec<Box<[u8]>>>,
 }
 
 impl SnapshotKeys {
+    /// Whether an earlier portion had the key, as far as `portions` tell.
+    fn has(&self, key: &[u8]) -> bool {
+        self.portions.iter().any(|portion| portion.binary_search_by(|known| (**known).cmp(key)).is_ok())
+    }
+
     /// Asks for keys in ascending order.
     fn cursor(&self) -> impl FnMut(&[u8]) -> bool {
         let mut rest: Vec<&[Box<[u8]>]> = self.portions.iter().map(Vec::as_slice).collect();
@@ -75,6 +81,15 @@ impl SnapshotKeys {
             })
         }
     }
+}
+
+/// What there is to say of some keys of a snapshot, by their numbers.
+#[derive(Default)]
+struct SnapshotNotes {
+    /// With how many rows too many.
+    duplicates: Vec<(usize, usize)>,
+    /// See [`SnapshotKeys::portions`].
+    untold: Vec<usize>,
 }
 
 /// What a batch did.
@@ -296,40 +311,41 @@ impl<'t> Application<'t> {
         Origin { flow: self.flow, batch: self.batch.batch as u64 }
     }
 
-    /// Applies a portion of a snapshot's rows. Of a history only what changed is an event; all its keys are noted in
-    /// `seen`.
+    /// Applies a portion of a snapshot's rows. Of a history only what changed is an event. `seen` notes its keys.
     pub fn apply_snapshot(&mut self, events: &Events, seen: &mut SnapshotKeys) -> Result<()> {
         let (class, order) = self.flows[self.flow as usize];
         let origin = self.origin();
         let portion = self.portion(events)?;
         let folder = self.folder();
-        let (folded, duplicates) =
-            portion.fold(&self.flows, |key, group, stored, folded, duplicates: &mut Vec<_>| {
-                let newest = stored.last();
-                let is_again = newest.is_some_and(|newest| newest.origin == origin);
-                if is_again || group.len() > 1 {
-                    duplicates.push((key, group.len() + usize::from(is_again) - 1));
-                    return;
-                }
-                let event = events.member(group[0], class, order, origin);
-                let is_unchanged = |newest: &Member<'_>| {
-                    newest.kind == Kind::Upsert && self.rows.codec.equal(&newest.values, &event.values)
-                };
-                if self.shows == Shows::History && newest.is_some_and(is_unchanged) {
-                    return;
-                }
-                folder.fold(key, stored, vec![event], folded, &mut |_, _| {});
-            })?;
         let keys = portion.keys();
-        for (key, count) in duplicates.into_iter().flatten() {
-            seen.duplicates += count as u64;
+        let before = &*seen;
+        let (folded, notes) = portion.fold(&self.flows, |key, group, stored, folded, notes: &mut SnapshotNotes| {
+            let event = events.member(group[0], class, order, origin);
+            let newest = stored.last();
+            if self.shows == Shows::History || newest.is_some_and(|newest| newest.sequence >= event.sequence) {
+                notes.untold.push(key);
+            }
+            let is_again = newest.is_some_and(|newest| newest.origin == origin) || before.has(keys[key]);
+            if is_again || group.len() > 1 {
+                notes.duplicates.push((key, group.len() + usize::from(is_again) - 1));
+                return;
+            }
+            let is_unchanged = |newest: &Member<'_>| {
+                newest.kind == Kind::Upsert && self.rows.codec.equal(&newest.values, &event.values)
+            };
+            if self.shows == Shows::History && newest.is_some_and(is_unchanged) {
+                return;
+            }
+            folder.fold(key, stored, vec![event], folded, &mut |_, _| {});
+        })?;
+        for (key, count) in notes.iter().flat_map(|notes| &notes.duplicates) {
+            seen.duplicates += *count as u64;
             if seen.duplicate_keys.len() < TIES_SHOWN {
-                seen.duplicate_keys.push(self.key_words(keys[key])?);
+                seen.duplicate_keys.push(self.key_words(keys[*key])?);
             }
         }
-        if self.shows == Shows::History {
-            seen.portions.push(keys.iter().map(|key| key.to_vec().into_boxed_slice()).collect());
-        }
+        let untold = notes.iter().flat_map(|notes| &notes.untold);
+        seen.portions.push(untold.map(|key| keys[*key].to_vec().into_boxed_slice()).collect());
         seen.rows += events.len() as u64;
         let written = on_threads(folded, |part| self.write(&keys, part))?;
         self.take(written)

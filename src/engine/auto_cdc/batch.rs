@@ -30,7 +30,7 @@ use super::target::ChangeTarget;
 use crate::error::{Error, Result};
 use crate::fail_point;
 use crate::flow::FlowRun;
-use crate::flow::batch::{mark, misfit, partitions, plan};
+use crate::flow::batch::{mark, misfit, partitions, plan, tell_added};
 use crate::flow::inputs::{OpenSource, batch_inputs};
 use crate::flow::live::scanned;
 use crate::micro_batch::query_error;
@@ -83,7 +83,7 @@ pub(crate) async fn run(
     };
 
     let target = run.update.change_targets.of(run).await?;
-    let (applied, refused) = {
+    let (applied, refused, added) = {
         let mut target = ChangeTarget::lock(target).await?;
         // Another flow may have added columns before it was this one's turn.
         let columns = self::columns(run, change, &query, sequence).await?;
@@ -94,6 +94,7 @@ pub(crate) async fn run(
         let (stop, drops) = (run.update.stop.clone(), change.options.null_keys == Some(NullKeys::Drop));
         let flow = run.during();
         let place = places(sources, inputs);
+        let added = what.columns.added.clone();
         let task = tokio::task::spawn_blocking(move || {
             let outcome = apply(&mut target, &what, &mut rows, &stop, &|refused, keys| match drops {
                 true => refused.without_keys().error(&flow, batch, keys, &place),
@@ -106,9 +107,10 @@ pub(crate) async fn run(
         let (applied, refused, prepared) = outcome?;
         fail_point::hit("side-committed", Some(&run.flow.name))?;
         target.commit(prepared).await?;
-        (applied, refused)
+        (applied, refused, added)
     };
     fail_point::hit("committed", Some(&run.flow.name))?;
+    tell_added(run, batch, added);
     let version = run.target()?.table.lock().await.version();
     tell(run, batch, sources, inputs, &applied, &refused);
     let counts = applied.counts;

@@ -15,6 +15,8 @@ use crate::data_type::{from_arrow, position, to_arrow};
 pub struct FlowColumns {
     /// All of the target's, those that the flow adds included.
     pub table: Columns,
+    /// Names and types of those that the flow adds.
+    pub added: Vec<(String, String)>,
     /// As the target has them.
     pub keys: Vec<Field>,
     /// What the flow gives beside the keys, as the target has it.
@@ -43,7 +45,8 @@ impl FlowColumns {
         if change.scd_type() == ScdType::Two {
             fields.extend(interval(&sequence));
         }
-        let table = grow(table, &fields)?;
+        let before = table;
+        let table = grow(before, &fields)?;
         // Of a table of type 1 these are columns as any: it may be a copy of one of type 2.
         let is_own = |name: &str| change.scd_type() == ScdType::Two && is_interval(name);
         let in_table = |name: &str| position(&table.fields, name).map(|at| table.fields[at].clone());
@@ -54,7 +57,7 @@ impl FlowColumns {
             .collect();
         let ignored = change.ignore_null_columns(&given).into_iter().map(|at| given[at].to_string()).collect();
         let spec = TargetSpec::of(change, &table.fields, sequence);
-        Ok(FlowColumns { keys: spec.keys.clone(), table, values, ignored, spec })
+        Ok(FlowColumns { keys: spec.keys.clone(), added: table.added_to(before), table, values, ignored, spec })
     }
 
     /// The query with keys and values in the target's types, and what is told apart by name: sequence, conditions,

@@ -7,7 +7,6 @@
 //! file 1 ─┴──────────────▶ WithPositions ─────────────────────────▶ carry ─────────────────────────────▶ plan
 //! ```
 
-use std::fmt;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, FixedSizeBinaryArray, FixedSizeBinaryBuilder, RecordBatch};
@@ -15,18 +14,14 @@ use arrow::datatypes::{DataType as ArrowType, Field, Schema, SchemaRef};
 use arrow::record_batch::RecordBatchOptions;
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Column, DataFusionError, ScalarValue};
 use datafusion::datasource::{provider_as_source, source_as_provider};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, SubqueryAlias, TableType, Union, lit};
-use datafusion::physical_expr::EquivalenceProperties;
-use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PhysicalExpr, PlanProperties, ReplaceChildrenOptions,
-};
-use futures::{StreamExt, TryStreamExt, stream};
+use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
+use futures::{Stream, StreamExt, TryStreamExt, stream};
 
 use crate::reading::StreamBatch;
 
@@ -132,15 +127,14 @@ impl TableProvider for Positioned {
             files.push(FilePlan { major: file.major, minor: file.minor, plan });
         }
         let schema = Arc::new(self.schema.project(&wanted)?);
-        let partitions = state.config().target_partitions().min(files.len()).max(1);
-        let properties = PlanProperties::new(
-            EquivalenceProperties::new(schema.clone()),
-            Partitioning::UnknownPartitioning(partitions),
-            EmissionType::Incremental,
-            Boundedness::Bounded,
-        );
         let place = wanted.iter().position(|column| Some(*column) == self.hidden);
-        Ok(Arc::new(PositionExec { schema, place, files, properties: Arc::new(properties) }))
+        let partitions = state.config().target_partitions().min(files.len()).max(1);
+        let shares = (0..partitions).map(|partition| {
+            let share = files.len() * partition / partitions..files.len() * (partition + 1) / partitions;
+            let share = Share { schema: schema.clone(), place, files: files[share].to_vec() };
+            Arc::new(share) as Arc<dyn PartitionStream>
+        });
+        Ok(Arc::new(StreamingTableExec::try_new(schema.clone(), shares.collect(), None, [], false, None)?))
     }
 }
 
@@ -226,82 +220,43 @@ struct FilePlan {
     plan: Arc<dyn ExecutionPlan>,
 }
 
-/// Files one after another, their rows counted; every partition has its share of the files.
+/// A partition: files one after another, their rows counted.
 #[derive(Debug)]
-struct PositionExec {
+struct Share {
     schema: SchemaRef,
     /// Where the hidden column goes; None: there is none, or it was optimized away.
     place: Option<usize>,
     files: Vec<FilePlan>,
-    properties: Arc<PlanProperties>,
 }
 
-impl DisplayAs for PositionExec {
-    fn fmt_as(&self, _: DisplayFormatType, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "PositionExec: files={}", self.files.len())
-    }
-}
-
-impl ExecutionPlan for PositionExec {
-    fn name(&self) -> &str {
-        "PositionExec"
+impl PartitionStream for Share {
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![]
-    }
-
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion, DataFusionError>,
-    ) -> Result<TreeNodeRecursion, DataFusionError> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn replace_children(
-        self: Arc<Self>,
-        _: Vec<Arc<dyn ExecutionPlan>>,
-        _: ReplaceChildrenOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>, DataFusionError> {
-        Ok(self)
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        _: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>, DataFusionError> {
-        Ok(self)
-    }
-
-    fn execute(
-        &self,
-        partition: usize,
-        context: Arc<TaskContext>,
-    ) -> Result<SendableRecordBatchStream, DataFusionError> {
-        let shares = self.properties.output_partitioning().partition_count();
-        let share = self.files.len() * partition / shares..self.files.len() * (partition + 1) / shares;
+    fn execute(&self, context: Arc<TaskContext>) -> SendableRecordBatchStream {
         let (schema, place) = (self.schema.clone(), self.place);
-        let rows = stream::iter(self.files[share].to_vec()).map(Ok::<_, DataFusionError>).and_then(move |file| {
-            let (context, schema) = (context.clone(), schema.clone());
-            async move {
-                let parts = file.plan.properties().output_partitioning().partition_count();
-                let streams = (0..parts).map(|part| file.plan.execute(part, context.clone()));
-                let streams = streams.collect::<Result<Vec<_>, _>>()?;
-                let mut row = 0_u64;
-                Ok(stream::iter(streams).flatten().map(move |batch| {
-                    let batch = batch?;
-                    let first = row;
-                    row += batch.num_rows() as u64;
-                    with_positions(&batch, place, &schema, [file.major, file.minor], first)
-                }))
-            }
+        let rows = stream::iter(self.files.clone()).flat_map(move |file| {
+            let (schema, mut row) = (schema.clone(), 0);
+            in_sequence(&file.plan, &context).map(move |batch| {
+                let batch = batch?;
+                let first = row;
+                row += batch.num_rows() as u64;
+                with_positions(&batch, place, &schema, [file.major, file.minor], first)
+            })
         });
-        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema.clone(), rows.try_flatten())))
+        Box::pin(RecordBatchStreamAdapter::new(self.schema.clone(), rows))
     }
+}
+
+/// The rows of a plan, one partition after another.
+pub fn in_sequence(
+    plan: &Arc<dyn ExecutionPlan>,
+    context: &Arc<TaskContext>,
+) -> impl Stream<Item = Result<RecordBatch, DataFusionError>> + Send + use<> {
+    let partitions = 0..plan.properties().output_partitioning().partition_count();
+    let (plan, context) = (plan.clone(), context.clone());
+    stream::iter(partitions).map(move |partition| plan.execute(partition, context.clone())).try_flatten()
 }
 
 fn with_positions(

@@ -34,7 +34,7 @@ use crate::data_type::{UTC, from_arrow, to_arrow};
 use crate::error::{Error, Result};
 use crate::fail_point;
 use crate::flow::FlowRun;
-use crate::flow::batch::{bring_up, completion, mark, plan, plan_and_run, plan_of};
+use crate::flow::batch::{bring_up, completion, mark, partitions, plan, plan_and_run, plan_of, tell_added};
 use crate::flow::inputs::{self, Content, OpenSource, batch_inputs};
 use crate::flow::live::scanned;
 use crate::micro_batch::query_error;
@@ -289,10 +289,10 @@ pub(crate) async fn apply(
         app_id: run.app_id(),
         batch,
         silence: SilenceRule::None,
-        threads: 1,
+        threads: partitions(run, u64::MAX),
     };
     let target = run.update.change_targets.of(run).await?;
-    let (applied, absent, dropped) = {
+    let (applied, absent, dropped, added) = {
         let mut target = ChangeTarget::lock(target).await?;
         let now = columns(run, change, &query, sequence).await?;
         if now.table.fields != what.columns.table.fields {
@@ -308,6 +308,7 @@ pub(crate) async fn apply(
             stop: run.update.stop.clone(),
         };
         let place = places(sources, inputs);
+        let added = what.columns.added.clone();
         let task = tokio::task::spawn_blocking(move || {
             let outcome = apply_rows(&mut target, &what, &version, &mut rows, &during, &place);
             (outcome, target)
@@ -317,9 +318,10 @@ pub(crate) async fn apply(
         let Outcome { applied, absent, refused, prepared } = outcome?;
         fail_point::hit("side-committed", Some(&run.flow.name))?;
         target.commit(prepared).await?;
-        (applied, absent, refused.keyless())
+        (applied, absent, refused.keyless(), added)
     };
     tell_dropped(run, batch, dropped);
+    tell_added(run, batch, added);
     fail_point::hit("committed", Some(&run.flow.name))?;
     let version = run.target()?.table.lock().await.version();
     let metrics = FlowMetrics {

@@ -211,10 +211,7 @@ async fn write_and_commit(
     table.refresh()?;
     let current = target.columns_of(run, &table)?;
     let columns = grow(&current, &given).map_err(|misfits| misfit(run, &misfits))?;
-    let grown = columns.fields[current.fields.len().min(columns.fields.len())..]
-        .iter()
-        .map(|field| (field.name.clone(), field.data_type.to_string()))
-        .collect::<Vec<_>>();
+    let added = columns.added_to(&current);
     let new_schema = (columns.fields != current.fields).then(|| columns.schema());
     let commit = Commit {
         adds: files,
@@ -234,15 +231,7 @@ async fn write_and_commit(
     let version = table.commit(commit).await?;
     drop(table);
     fail_point::hit("committed", Some(&run.flow.name))?;
-    if !grown.is_empty() {
-        let names: Vec<String> = grown.iter().map(|(name, data_type)| format!("{name} {data_type}")).collect();
-        run.update.recorder.report(
-            Level::Info,
-            run.about().batch(batch),
-            format!("schema evolved: +{}", names.join(", +")),
-            Details::SchemaEvolved { columns: grown },
-        );
-    }
+    tell_added(run, batch, added);
     let scanned = scanned(&batch_inputs.counters);
     let metrics = FlowMetrics {
         batches: 1,
@@ -254,6 +243,20 @@ async fn write_and_commit(
         ..scanned
     };
     mark(run, batch, &metrics, Some(version))
+}
+
+/// Reports the columns, with their types, that a batch added to its table.
+pub(crate) fn tell_added(run: &FlowRun<'_>, batch: i64, columns: Vec<(String, String)>) {
+    if columns.is_empty() {
+        return;
+    }
+    let names: Vec<String> = columns.iter().map(|(name, data_type)| format!("{name} {data_type}")).collect();
+    run.update.recorder.report(
+        Level::Info,
+        run.about().batch(batch),
+        format!("schema evolved: +{}", names.join(", +")),
+        Details::SchemaEvolved { columns },
+    );
 }
 
 /// The flow's query over one batch.

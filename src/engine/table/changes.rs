@@ -214,9 +214,13 @@ impl Table {
         Ok(rows)
     }
 
-    /// The files of the table at a version: the initial snapshot of a stream that starts there.
+    /// The files of the table at a version, the oldest first: the initial snapshot of a stream that starts there.
     pub fn files_at(&self, version: i64) -> Result<Vec<AddedFile>> {
-        let list = |state: &State| state.files.values().map(|add| AddedFile::new(version, add)).collect();
+        let list = |state: &State| {
+            let mut files: Vec<AddedFile> = state.files.values().map(|add| AddedFile::new(version, add)).collect();
+            files.sort_by(|a, b| a.modified_ms.cmp(&b.modified_ms).then_with(|| a.path.cmp(&b.path)));
+            files
+        };
         if version == self.state.version {
             return Ok(list(&self.state));
         }

@@ -20,10 +20,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use pipeline::change::Change;
-use pipeline::command::UpdateRequest;
 use pipeline::event::{Details, Level, State as RunState};
 use pipeline::graph::{DatasetId, ExternalId, FlowId};
-use pipeline::plan::{History, UpdatePlan, plan_update};
+use pipeline::plan::{History, UpdatePlan, UpdateRequest, plan_update};
 use pipeline::report::{FlowOutcome, UpdateReport};
 
 use crate::analysis::{Analysis, SOURCE_UNREADABLE, applied};

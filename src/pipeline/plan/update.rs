@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::again::{edited_since_done, edited_since_run, removed_flows, would_read_again};
 use super::history::History;
 use super::order::not_waited_for;
-use crate::command::UpdateRequest;
+use super::request::UpdateRequest;
 use crate::diagnostic::nearest;
 use crate::graph::{DatasetId, FlowId, Graph};
 

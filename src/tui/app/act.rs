@@ -1,8 +1,9 @@
 //! What each action does.
 
 use pipeline::answer::Problem;
-use pipeline::command::{Command, UpdateRequest};
+use pipeline::command::Command;
 use pipeline::event::{Level, State};
+use pipeline::plan::UpdateRequest;
 use pipeline::report::UpdateReport;
 use pipeline::text::{Span, line_column};
 

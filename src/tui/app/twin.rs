@@ -1,6 +1,7 @@
 //! The command line that does the same as what was done on the screen.
 
-use pipeline::command::{Command, UpdateRequest};
+use pipeline::command::Command;
+use pipeline::plan::UpdateRequest;
 use pipeline::scd::{DiffRange, KeyPart, ScdQuestion};
 
 /// The command line of a command; None where there is nothing to type.

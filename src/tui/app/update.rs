@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use pipeline::answer::Problem;
-use pipeline::command::UpdateRequest;
 use pipeline::event::{Details, Event, Failure, FlowMetrics, State};
+use pipeline::plan::UpdateRequest;
 
 /// Samples of a flow's rows that its rate is drawn from.
 const SAMPLES_KEPT: usize = 60;

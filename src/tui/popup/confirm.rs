@@ -4,11 +4,11 @@
 use std::collections::BTreeSet;
 
 use pipeline::answer::{Answer, Problem};
-use pipeline::command::{Command, UpdateRequest};
+use pipeline::command::Command;
 use pipeline::definition::DatasetKind;
 use pipeline::graph::{DatasetId, Graph};
 use pipeline::number::{bytes, count, counted};
-use pipeline::plan::Notice;
+use pipeline::plan::{Notice, UpdateRequest};
 use pipeline::report::ResetReport;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;

@@ -3,8 +3,9 @@
 
 use pipeline::answer::{Answer, Problem};
 use pipeline::change::Change;
-use pipeline::command::{Command, UpdateRequest};
+use pipeline::command::Command;
 use pipeline::number;
+use pipeline::plan::UpdateRequest;
 use pipeline::report::{FlowBacklog, PlanReport, ResetReport};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;

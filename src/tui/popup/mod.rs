@@ -14,7 +14,7 @@ pub mod palette;
 pub mod record;
 
 use pipeline::answer::{Answer, Problem};
-use pipeline::command::UpdateRequest;
+use pipeline::plan::UpdateRequest;
 
 use crate::action::Action;
 use crate::app::field::Field;

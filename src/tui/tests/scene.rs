@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use pipeline::answer::{Answer, Stage, Verdict};
-use pipeline::command::UpdateRequest;
 use pipeline::data_type::{DataType, Field};
 use pipeline::event::{Details, Event, Failure, FlowMetrics, Level, State};
 use pipeline::load::load;
+use pipeline::plan::UpdateRequest;
 use pipeline::report::{Column, DatasetStatus, FlowStatus, Rows, Status, TableStatus, UpdateReport};
 use pipeline::text::SourceFile;
 use pipeline::workspace::Workspace;

@@ -2,8 +2,7 @@
 //! with `INSTA_UPDATE=always`.
 
 use pipeline::answer::{Answer, Problem};
-use pipeline::command::UpdateRequest;
-use pipeline::plan::Notice;
+use pipeline::plan::{Notice, UpdateRequest};
 use pipeline::report::{FlowBacklog, FlowReset, PlanReport, ResetReport};
 
 use super::scene::{Scene, broken_files, files, large};

@@ -1,8 +1,8 @@
 //! Updates that end otherwise than their events tell: the process was killed, the record came first, nothing ran.
 
 use pipeline::answer::Answer;
-use pipeline::command::UpdateRequest;
 use pipeline::event::{Details, FlowMetrics, Level, State};
+use pipeline::plan::UpdateRequest;
 use pipeline::report::{FlowOutcome, UpdateSummary};
 
 use super::scene::{START_US, Scene, complete, files};

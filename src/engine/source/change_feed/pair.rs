@@ -26,7 +26,8 @@ use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
 use futures::{StreamExt, stream};
 use pipeline::change_feed::{DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE};
 
-use super::rows::{Commit, in_sequence};
+use super::rows::Commit;
+use crate::auto_cdc::position::in_sequence;
 
 /// The columns behind the table's own while rows are sorted.
 const KEY: &str = "__flowbench_key";

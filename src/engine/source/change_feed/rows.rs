@@ -14,12 +14,12 @@ use datafusion::logical_expr::{Expr, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
-use futures::{Stream, StreamExt, TryStreamExt, stream};
+use futures::StreamExt;
 use pipeline::change_feed::{INSERT, change_feed_fields};
 
 use super::FeedPart;
 use super::pair::paired;
-use crate::auto_cdc::position::{FileRows, in_turn};
+use crate::auto_cdc::position::{FileRows, in_sequence, in_turn};
 use crate::data_type::{UTC, field_to_arrow};
 use crate::error::Result;
 use crate::table::Table;
@@ -186,14 +186,4 @@ impl PartitionStream for Came {
         });
         Box::pin(RecordBatchStreamAdapter::new(self.schema.clone(), rows))
     }
-}
-
-/// The rows of a plan, one partition after another.
-pub(super) fn in_sequence(
-    plan: &Arc<dyn ExecutionPlan>,
-    context: &Arc<TaskContext>,
-) -> impl Stream<Item = Result<RecordBatch, DataFusionError>> + Send + use<> {
-    let partitions = 0..plan.properties().output_partitioning().partition_count();
-    let (plan, context) = (plan.clone(), context.clone());
-    stream::iter(partitions).map(move |partition| plan.execute(partition, context.clone())).try_flatten()
 }

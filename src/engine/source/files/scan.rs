@@ -14,16 +14,12 @@ use arrow::datatypes::{DataType as ArrowType, Field, FieldRef, Fields, Schema, S
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DataFusionError, ScalarValue};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::{Expr, TableType};
-use datafusion::physical_expr::EquivalenceProperties;
-use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PhysicalExpr, PlanProperties, ReplaceChildrenOptions,
-};
+use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
 use pipeline::data_type::DataType;
 use pipeline::read_files::{FileFormat, ReadFiles, SchemaEvolutionMode};
 use serde_json::{Map, Value};
@@ -108,15 +104,11 @@ impl TableProvider for FilesTable {
         _filters: &[Expr],
         _limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>, DataFusionError> {
-        let scan = Scan::new(self, projection)?;
+        let scan = Arc::new(Scan::new(self, projection)?);
         let shares = split(&self.files, state.config().target_partitions(), |file| can_cut(&self.spec, file));
-        let properties = PlanProperties::new(
-            EquivalenceProperties::new(scan.output.clone()),
-            Partitioning::UnknownPartitioning(shares.len()),
-            EmissionType::Incremental,
-            Boundedness::Bounded,
-        );
-        Ok(Arc::new(FilesExec { scan: Arc::new(scan), shares, properties: Arc::new(properties) }))
+        let share = |parts| Arc::new(Share { scan: scan.clone(), parts }) as Arc<dyn PartitionStream>;
+        let shares = shares.into_iter().map(share).collect();
+        Ok(Arc::new(StreamingTableExec::try_new(scan.output.clone(), shares, None, [], false, None)?))
     }
 }
 
@@ -459,77 +451,32 @@ fn metadata(file: &FileEntry, part: Part) -> Result<ScalarValue> {
     Ok(ScalarValue::Struct(Arc::new(arrow::array::StructArray::new(fields, arrays, None))))
 }
 
-/// The scan as a step of a physical plan.
-struct FilesExec {
+/// A partition of a scan.
+struct Share {
     scan: Arc<Scan>,
-    /// For each partition, what it reads, in order.
-    shares: Vec<Vec<Part>>,
-    properties: Arc<PlanProperties>,
+    /// What it reads, in order.
+    parts: Vec<Part>,
 }
 
-impl fmt::Debug for FilesExec {
+impl fmt::Debug for Share {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.fmt_as(DisplayFormatType::Default, formatter)
+        write!(formatter, "{} parts of {} files", self.parts.len(), self.scan.files.len())
     }
 }
 
-impl DisplayAs for FilesExec {
-    fn fmt_as(&self, _: DisplayFormatType, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let columns: Vec<&str> = self.scan.output.fields().iter().map(|field| &field.name()[..]).collect();
-        write!(
-            formatter,
-            "FilesExec: format={:?}, files={}, partitions={}, columns=[{}]",
-            self.scan.spec.format,
-            self.scan.files.len(),
-            self.shares.len(),
-            columns.join(", ")
-        )
-    }
-}
-
-impl ExecutionPlan for FilesExec {
-    fn name(&self) -> &str {
-        "FilesExec"
+impl PartitionStream for Share {
+    fn schema(&self) -> &SchemaRef {
+        &self.scan.output
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![]
-    }
-
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion, DataFusionError>,
-    ) -> Result<TreeNodeRecursion, DataFusionError> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn replace_children(
-        self: Arc<Self>,
-        _: Vec<Arc<dyn ExecutionPlan>>,
-        _: ReplaceChildrenOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>, DataFusionError> {
-        Ok(self)
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        _: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>, DataFusionError> {
-        Ok(self)
-    }
-
-    fn execute(&self, partition: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream, DataFusionError> {
+    fn execute(&self, _: Arc<TaskContext>) -> SendableRecordBatchStream {
         let mut builder = RecordBatchReceiverStreamBuilder::new(self.scan.output.clone(), 2);
         let sender = builder.tx();
-        let (scan, parts) = (self.scan.clone(), self.shares[partition].clone());
+        let (scan, parts) = (self.scan.clone(), self.parts.clone());
         builder.spawn_blocking(move || match scan.run(&parts, sender) {
             Err(Error::Canceled) => Ok(()),
             result => Ok(result?),
         });
-        Ok(builder.build())
+        builder.build()
     }
 }
