@@ -102,6 +102,49 @@ fn a_truncate_event_deletes_what_is_at_or_before_it() {
     }
 }
 
+/// What a TRUNCATE cut off fills no NULL, in whichever batches the events come, those of the first batch too.
+#[test]
+fn what_a_truncate_event_cut_off_fills_nothing() {
+    let clauses = [
+        (ROW, "IGNORE NULL UPDATES APPLY AS TRUNCATE WHEN op = 'T' SEQUENCE BY seq COLUMNS * EXCEPT (op, seq)"),
+        (
+            "id BIGINT, name STRING, city STRING, op STRING, changed ARRAY<STRING>, seq BIGINT",
+            "APPLY AS TRUNCATE WHEN op = 'T' SEQUENCE BY seq COLUMNS * EXCEPT (op, changed, seq) COLUMNS TO UPDATE changed",
+        ),
+    ];
+    let events = [
+        r#"{"id":1,"name":"a","city":"x","changed":["name","city"],"seq":1}"#,
+        r#"{"op":"T","seq":5}"#,
+        r#"{"id":1,"name":"b","changed":["name"],"seq":6}"#,
+    ];
+    for (schema, clauses) in clauses {
+        for order in [[0, 1, 2], [2, 1, 0], [1, 0, 2], [0, 2, 1]] {
+            for cut in [0, 1, 2] {
+                let workspace = without_retries(&table_of(schema, clauses));
+                let rows = order.map(|at| events[at]);
+                for (number, part) in [&rows[..cut], &rows[cut..]].into_iter().enumerate() {
+                    apply(&workspace, number as u32, part);
+                }
+                assert_eq!(table(&workspace, "t"), ["1|b|null"], "{clauses}: {order:?} cut at {cut}");
+            }
+        }
+    }
+}
+
+/// Until then only the newest event of a key was kept: what came before stays forgotten, its rows too.
+#[test]
+fn nulls_may_be_ignored_from_some_update_on() {
+    let workspace = with(LATEST);
+    apply(&workspace, 0, &[r#"{"id":1,"name":"a","city":"x","seq":1}"#]);
+    apply(&workspace, 1, &[r#"{"id":1,"name":"b","city":"y","seq":2}"#]);
+    workspace.define(&table_of(ROW, &format!("IGNORE NULL UPDATES {LATEST}")));
+    apply(&workspace, 2, &[r#"{"id":1,"name":"a","city":"x","seq":3}"#]);
+    assert_eq!(table(&workspace, "t"), ["1|a|x"]);
+    apply(&workspace, 3, &[r#"{"id":1,"name":null,"city":"z","seq":4}"#]);
+    assert_eq!(table(&workspace, "t"), ["1|a|z"]);
+    workspace.command(&["scd", "check", "t"]);
+}
+
 /// The regions of one table: feeds of their own, with columns of their own, in whichever order they come.
 #[test]
 fn feeds_of_several_regions_share_a_table() {

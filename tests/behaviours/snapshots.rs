@@ -247,6 +247,65 @@ fn a_snapshot_that_lacks_too_much_is_refused() {
     }
 }
 
+/// What is not a file leaves no record of having been read.
+#[test]
+fn snapshots_of_what_is_no_file_are_compared_too() {
+    for (snapshot, scd_type) in
+        [("SELECT 1 AS id, 'a' AS name", 1), ("SELECT * FROM state", 1), ("SELECT * FROM state", 2)]
+    {
+        let workspace = without_retries(&format!(
+            "CREATE MATERIALIZED VIEW state AS SELECT * FROM {};\nCREATE STREAMING TABLE customers;\n\
+             CREATE FLOW snap AS AUTO CDC INTO customers FROM SNAPSHOT ({snapshot}) KEYS (id) STORED AS SCD TYPE {scd_type};",
+            files("state", "id BIGINT, name STRING")
+        ));
+        put_state(&workspace, &[(1, "a")]);
+        for _ in 0..3 {
+            workspace.run_ok(&[]);
+        }
+        assert_eq!(workspace.rows("SELECT id, name FROM customers"), ["1|a"], "{snapshot}");
+        put_state(&workspace, &[(1, "a"), (2, "b")]);
+        workspace.run_ok(&[]);
+        let both: &[&str] = if snapshot.contains("state") { &["1|a", "2|b"] } else { &["1|a"] };
+        assert_eq!(workspace.rows("SELECT id, name FROM customers ORDER BY id"), both, "{snapshot}");
+    }
+}
+
+/// A snapshot that was refused is looked at anew by the next update, and none at all is no error then.
+#[test]
+fn a_refused_snapshot_is_applied_once_it_is_mended() {
+    for once in ["", "ONCE"] {
+        let sql = |version: i64| {
+            format!(
+                "CREATE STREAMING TABLE customers;\n\
+                 CREATE FLOW snap AS AUTO CDC {once} INTO customers FROM SNAPSHOT (SELECT * FROM {})\n\
+                 WITH VERSION (SELECT CAST({version} AS BIGINT) WHERE {version} > 0) KEYS (id);",
+                files("state", "id BIGINT, name STRING")
+            )
+        };
+        let workspace = without_retries(&sql(2));
+        if once.is_empty() {
+            workspace.define(&sql(1));
+            put_state(&workspace, &[(1, "a")]);
+            workspace.run_ok(&[]);
+            workspace.define(&sql(2));
+        }
+        for wrong in [&[(1, "b"), (1, "c")][..], &[]] {
+            put_state(&workspace, wrong);
+            failure(&workspace.run(&[]), "snap");
+        }
+        if once.is_empty() {
+            workspace.define(&sql(0));
+            workspace.run_ok(&[]);
+            assert_eq!(customers(&workspace), ["1|a"]);
+            workspace.define(&sql(2));
+        }
+        put_state(&workspace, &[(1, "b"), (2, "c")]);
+        workspace.run_ok(&[]);
+        assert_eq!(customers(&workspace), ["1|b", "2|c"], "{once}");
+        workspace.run_ok(&[]);
+    }
+}
+
 /// A once snapshot is run again by name; an update applies it if its version is newer.
 #[test]
 fn a_once_snapshot_is_run_again_on_request() {

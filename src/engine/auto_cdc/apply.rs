@@ -44,6 +44,16 @@ pub(crate) struct Batch {
     pub threads: usize,
 }
 
+impl Batch {
+    /// What has to be kept of each key to apply it: where events may be silent about columns, or history shows, all.
+    pub fn retention(&self) -> Retention {
+        match (self.columns.spec.scd_type, &self.silence) {
+            (ScdType::One, SilenceRule::None) => Retention::Newest,
+            _ => Retention::All,
+        }
+    }
+}
+
 /// What events of a flow say nothing about; see [`Silence`].
 pub(crate) enum SilenceRule {
     None,
@@ -219,7 +229,6 @@ impl<'t> Application<'t> {
             |name| !is_history || has(&spec.tracked, name),
             |name| has(&columns.ignored, name),
         );
-        let keeps_all = is_history || !matches!(batch.silence, SilenceRule::None);
         let schema = columns.table.schema();
         let is_value = |name: &str| {
             let is_interval = is_history && [START_AT, END_AT].contains(&name);
@@ -232,7 +241,7 @@ impl<'t> Application<'t> {
             value_names: columns.values.iter().map(|value| value.name.clone()).collect(),
             value_fields: schema.fields().iter().filter(|field| is_value(field.name())).cloned().collect(),
             shows: if is_history { Shows::History } else { Shows::Latest },
-            retention: if keeps_all { Retention::All } else { manifest.retention() },
+            retention: manifest.retention(),
             flows: flow_orders(&flows),
             flow: flow as u32,
             floor: manifest.floors.last().cloned(),
@@ -599,8 +608,7 @@ impl<'t> Application<'t> {
         if let Some(sequence) = self.truncation.take() {
             self.raise_floor(side::Floor { sequence, is_inclusive: true })?;
         }
-        let Application { target, side, batch, spec, layout, retention, floor, view, staged, files, deletes, .. } =
-            self;
+        let Application { target, side, batch, spec, layout, floor, view, staged, files, deletes, .. } = self;
         let number_of_files: BTreeMap<u32, String> =
             files.iter().map(|(number, file)| (*number, target.side_path(&file.log_path()))).collect();
         let deletes = target.row_deletes(deletes, |file| {
@@ -638,9 +646,6 @@ impl<'t> Application<'t> {
             manifest.pending = pending;
             if let Some(version) = version {
                 manifest.snapshot = Some(side::Snapshot { version: version.to_vec() });
-            }
-            if retention == Retention::All {
-                manifest.keep_all();
             }
             Ok(())
         })?;

@@ -23,7 +23,7 @@ use super::apply::{Application, Applied, Batch, Place, SilenceRule, class_number
 use super::columns::{FlowColumns, type_of};
 use super::events::{Events, Refused};
 use super::position::carry;
-use super::side::{self, Retention};
+use super::side;
 use super::spec::{TargetSpec, drifted};
 use super::table_feed;
 use super::target::ChangeTarget;
@@ -202,11 +202,7 @@ fn apply(
 ) -> Result<(Applied, Refused, Option<PreparedCommit>)> {
     let spec = target.recorded()?;
     check_drift(target, spec.as_ref(), &batch.columns.spec)?;
-    let retention = match batch.columns.spec.scd_type {
-        pipeline::auto_cdc::ScdType::One => Retention::Newest,
-        pipeline::auto_cdc::ScdType::Two => Retention::All,
-    };
-    target.make_side(&batch.columns, retention)?;
+    target.make_side(&batch.columns, batch.retention())?;
     let mut application = Application::begin(target, spec, batch)?;
     let (mut events, mut refused) = (Events::default(), Refused::default());
     while let Some(batch) = rows.blocking_recv() {

@@ -13,9 +13,7 @@ use std::time::Instant;
 
 use arrow::array::{Array, ArrayRef, RecordBatch, StringArray, TimestampMicrosecondArray};
 use arrow::compute::cast;
-use pipeline::auto_cdc::{
-    ChangeFlow, ChangeOptions, NullKeys, ScdType, SnapshotFiles, SnapshotInput, SnapshotVersions,
-};
+use pipeline::auto_cdc::{ChangeFlow, ChangeOptions, NullKeys, SnapshotFiles, SnapshotInput, SnapshotVersions};
 use pipeline::data_type::DataType;
 use pipeline::event::{ChangeMetrics, FlowMetrics};
 use pipeline::timeline::Class;
@@ -27,7 +25,6 @@ use super::columns::FlowColumns;
 use super::encode::KeyCodec;
 use super::events::{Events, Refused};
 use super::position::carry;
-use super::side::Retention;
 use super::target::ChangeTarget;
 use crate::clock::now_us;
 use crate::data_type::{UTC, from_arrow, to_arrow};
@@ -273,8 +270,7 @@ pub(crate) async fn apply(
             paths.take(1).map(|path| version_in(run, files, path)).next().transpose()?
         }
     };
-    // Planned in an update that died, and no longer there: there is nothing to apply.
-    let Some(version) = version else { return mark(run, batch, &FlowMetrics::default(), None) };
+    let Some(version) = version else { return pass_over(run, batch).await };
     let batch_inputs = batch_inputs(sources, inputs, Some(batch)).await?;
     let query = carry(plan(run, &batch_inputs).await?).map_err(|error| query_error(&run.during(), error))?;
     let sequence: DataType = from_arrow(version.data_type())
@@ -343,6 +339,19 @@ pub(crate) async fn apply(
     mark(run, batch, &metrics, Some(version))
 }
 
+/// The version query gave a version when the batch was planned, or was applied before the table lost it, and gives none
+/// now: there is nothing to apply, and the side table notes that the batch is done.
+async fn pass_over(run: &FlowRun<'_>, batch: i64) -> Result<()> {
+    let target = ChangeTarget::lock(run.update.change_targets.of(run).await?).await?;
+    let Ok(side) = target.side() else { return Err(first_is_missing(run, "the version query gives no row")) };
+    side.commit([], |manifest| {
+        manifest.txns.insert(run.app_id(), batch as u64);
+        Ok(())
+    })?;
+    drop(target);
+    mark(run, batch, &FlowMetrics::default(), None)
+}
+
 /// What a snapshot did, with the target's commit still to be made.
 struct Outcome {
     applied: Applied,
@@ -371,11 +380,7 @@ fn apply_rows(
 ) -> Result<Outcome> {
     let spec = target.recorded()?;
     check_drift(target, spec.as_ref(), &batch.columns.spec)?;
-    let retention = match batch.columns.spec.scd_type {
-        ScdType::One => Retention::Newest,
-        ScdType::Two => Retention::All,
-    };
-    target.make_side(&batch.columns, retention)?;
+    target.make_side(&batch.columns, batch.retention())?;
     let mut application = Application::begin(target, spec, batch)?;
     let version_bytes = application.version_bytes(version)?;
     let (mut events, mut refused, mut seen) = (Events::default(), Refused::default(), SnapshotKeys::default());

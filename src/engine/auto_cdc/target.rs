@@ -205,17 +205,29 @@ impl ChangeTarget {
         self.merging.finish().await
     }
 
-    /// Makes the side table, if there is none, for what the first flow says of the target.
+    /// Makes the side table, if there is none, for what the first flow says of the target, and has it keep what the flow
+    /// needs.
     pub fn make_side(&mut self, columns: &FlowColumns, retention: Retention) -> Result<()> {
-        if self.side.is_none() {
-            let new = NewSideTable {
-                retention,
-                spec: serde_json::to_value(&columns.spec).expect("a spec is plain data"),
-                layout: Layout::default(),
-            };
-            self.side = Some(Arc::new(SideTable::create(&self.side_folder, new)?));
+        match &self.side {
+            Some(side) if retention == Retention::All && side.view().manifest().retention() == Retention::Newest => {
+                // What was to be dropped would come back, with rows that are gone.
+                side.merge_all()?;
+                side.commit([], |manifest| {
+                    manifest.keep_all();
+                    Ok(())
+                })
+            }
+            Some(_) => Ok(()),
+            None => {
+                let new = NewSideTable {
+                    retention,
+                    spec: serde_json::to_value(&columns.spec).expect("a spec is plain data"),
+                    layout: Layout::default(),
+                };
+                self.side = Some(Arc::new(SideTable::create(&self.side_folder, new)?));
+                Ok(())
+            }
         }
-        Ok(())
     }
 
     /// The side table. Error: no batch has made one.

@@ -46,6 +46,10 @@ pub(crate) async fn bring_up(run: &FlowRun<'_>, sources: &mut [OpenSource]) -> R
                 let version = run.target()?.table.lock().await.version();
                 mark(run, batch, &FlowMetrics::default(), Some(version))?;
             }
+            // Nothing of it was applied, and a snapshot counts as it is now: it may have been refused as it was.
+            Resume::ReplayBatch { batch } if run.flow.kind.is_snapshot() => {
+                run.update.state.discard_planned(&run.record.flow_id, run.generation, batch)?;
+            }
             Resume::ReplayBatch { batch } => match replay(run, sources, batch).await {
                 Err(error) if input_is_gone(&error) => discard(run, batch, &error)?,
                 outcome => outcome?,

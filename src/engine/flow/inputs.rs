@@ -173,8 +173,12 @@ async fn open_all(run: &FlowRun<'_>, reading: &Reading, records: bool) -> Result
     Ok(sources)
 }
 
-/// A checkpoint covers the sources it was made with; `gone` are those that the query no longer reads.
+/// A checkpoint covers the sources it was made with; `gone` are those that the query no longer reads. A snapshot is read
+/// as a whole each time, whatever it was read from before.
 fn refuse_changed_sources(run: &FlowRun<'_>, sources: &[OpenSource], gone: &[crate::state::Source]) -> Result<()> {
+    if run.flow.kind.is_snapshot() {
+        return Ok(());
+    }
     let Some(batch) = run.update.state.known_batches(&run.record.flow_id, run.generation)?.committed else {
         return Ok(());
     };
