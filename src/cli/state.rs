@@ -19,7 +19,8 @@ pub fn reset(context: &Context, flows: &[String], is_plan: bool, is_confirmed: b
             return context.answer(Exit::Ok, &json!(plan), || print::plan::reset(&plan, style));
         }
         print::say(print::plan::reset(&plan, context.terminal.err));
-        if context.terminal.ask("Reset?") != Some(true) {
+        let is_harmless = plan.flows.iter().all(|flow| flow.changes_nothing);
+        if !is_harmless && context.terminal.ask("Reset?") != Some(true) {
             return Err(Trouble::Unconfirmed {
                 notices: vec![Notice {
                     code: "would-read-again",

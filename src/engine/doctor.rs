@@ -7,6 +7,8 @@ use pipeline::graph::FlowId;
 use pipeline::report::{DoctorReport, Finding};
 use pipeline::resume::{Facts, FoundTable, Refusal, Resume, resume};
 
+use crate::auto_cdc::side::View;
+use crate::auto_cdc::target::side_folder;
 use crate::clock::{iso, now_us};
 use crate::engine::{Engine, table_path};
 use crate::error::{Error, Result};
@@ -61,6 +63,7 @@ impl Engine {
         self.older_state(&state, &tables, repair, &mut findings)?;
         self.unknown_tables(&state, &tables, &mut findings)?;
         self.gone_tables(&state, &tables, &mut findings)?;
+        self.side_tables(&state, &mut findings)?;
         if repair {
             self.remove_orphans(&tables, &mut findings).await?;
         }
@@ -209,12 +212,38 @@ impl Engine {
         for dataset in state.datasets()? {
             let folder = self.storage().join(&dataset.table_path);
             // One that can't be read is a finding already.
-            if !folder.join("_delta_log").is_dir() && !tables.iter().any(|(path, _)| *path == folder) {
+            if !tables.iter().any(|(path, _)| *path == folder) && matches!(Table::open(&folder), Ok(None)) {
                 findings.push(finding(
                     "table-gone",
                     format!("the table of `{}` is gone: {}", dataset.name, folder.display()),
                     &format!("put the folder back, or build it anew: flowbench run --full-refresh {}", dataset.name),
                 ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads every side table of AUTO CDC through; those that flows have written to and that are gone are findings too.
+    fn side_tables(&self, state: &State, findings: &mut Vec<Finding>) -> Result<()> {
+        let flows = state.flows()?;
+        for dataset in state.datasets()? {
+            let is_changed = |flow: &&crate::state::Flow| flow.dataset == dataset.dataset && flow.kind.is_change();
+            let has_applied = |flow: &crate::state::Flow| {
+                state.known_batches(&flow.flow_id, flow.generation).is_ok_and(|known| known.committed.is_some())
+            };
+            let is_needed = flows.iter().filter(is_changed).any(has_applied);
+            let folder = side_folder(&self.storage().join(&dataset.table_path), dataset.generation);
+            match View::open(&folder).and_then(|view| view.check()) {
+                Ok(()) => {}
+                Err(error) if error.code() == "side-table-missing" && !is_needed => {}
+                Err(error) => findings.push(finding(
+                    error.code(),
+                    format!("table `{}`: {error}", dataset.name),
+                    &format!(
+                        "restore its folder from a copy, or build the table anew: flowbench run --full-refresh {}",
+                        dataset.name
+                    ),
+                )),
             }
         }
         Ok(())

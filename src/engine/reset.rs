@@ -154,7 +154,7 @@ impl Engine {
         for id in &ids {
             let flow = graph.flow(*id);
             let Some(record) = state.flow(&graph.dataset(flow.target).name.key(), &flow.name)? else { continue };
-            state.reset_flow(&record.flow_id, "reset", now_us())?;
+            state.reset_flow(&record.flow_id, "reset", flow.kind.is_change(), now_us())?;
         }
         report.is_done = true;
         Ok(report)
@@ -175,6 +175,7 @@ impl Engine {
             files_again: 0,
             bytes_again: 0,
             rows_again: 0,
+            changes_nothing: flow.kind.is_change(),
             start: None,
         };
         for source in flow_sources(graph, &flow.reading) {
@@ -190,7 +191,9 @@ impl Engine {
         }
         for batch in state.batches_after(&record.flow_id, record.generation, -1)? {
             reset.bytes_again += batch.bytes as u64;
-            reset.rows_again += batch.rows_written.unwrap_or_default() as u64;
+            if !reset.changes_nothing {
+                reset.rows_again += batch.rows_written.unwrap_or_default() as u64;
+            }
         }
         Ok(reset)
     }

@@ -145,6 +145,8 @@ pub struct FlowReset {
     pub bytes_again: u64,
     /// Rows that would be appended a second time, as far as batches counted them.
     pub rows_again: u64,
+    /// Events of AUTO CDC: applied again they change nothing.
+    pub changes_nothing: bool,
     /// What bounds the start after the reset, in words: `modifiedAfter …`.
     pub start: Option<String>,
 }

@@ -640,3 +640,98 @@ fn the_toml_form_applies_the_same() {
         [r#"1|a|y|{"seq":1,"name":"a"}|{"seq":2,"name":"b"}"#, r#"1|b|y|{"seq":2,"name":"b"}|{"seq":4,"name":""}"#]
     );
 }
+
+/// The word ONCE is what ends a flow: without it, it goes on from what it has read.
+#[test]
+fn a_once_flow_that_is_made_a_live_one_goes_on() {
+    let events = files("feed", ROW);
+    let appended = |into: &str, from: &str| {
+        format!("CREATE STREAMING TABLE t;\nCREATE FLOW f AS INSERT INTO {into} BY NAME SELECT id, name FROM {from};\n")
+    };
+    let applied = |once: &str| table_of(ROW, LATEST).replace("AUTO CDC INTO", &format!("AUTO CDC {once} INTO"));
+    for (before, after) in
+        [(applied("ONCE"), applied("")), (appended("ONCE t", &events), appended("t", &format!("STREAM {events}")))]
+    {
+        let workspace = without_retries(&before);
+        apply(&workspace, 0, &[r#"{"id":1,"name":"a","seq":1}"#]);
+        put(&workspace, "feed", 1, &[r#"{"id":2,"name":"b","seq":2}"#]);
+        workspace.run_ok(&[]);
+        assert_eq!(workspace.rows("SELECT id, name FROM t ORDER BY id"), ["1|a"], "{before}");
+        workspace.define(&after);
+        workspace.run_ok(&[]);
+        assert_eq!(workspace.rows("SELECT id, name FROM t ORDER BY id"), ["1|a", "2|b"], "{after}");
+    }
+}
+
+/// Rows that are inserted into a table of AUTO CDC would be nobody's, and the other way round.
+#[test]
+fn a_table_is_written_by_auto_cdc_or_by_inserts_and_not_by_turns() {
+    let inserts = format!(
+        "CREATE STREAMING TABLE t;\nCREATE FLOW f AS INSERT INTO t BY NAME SELECT id, name, city FROM STREAM {};\n",
+        files("feed", ROW)
+    );
+    let workspace = with(LATEST);
+    apply(&workspace, 0, &[r#"{"id":1,"name":"a","city":"x","seq":1}"#]);
+    workspace.define(&inserts);
+    assert_eq!(errors(&workspace), ["auto-cdc-drift"]);
+    assert_ne!(workspace.run(&[]).code, Some(0));
+    workspace.run_ok(&["--full-refresh", "t"]);
+    assert_eq!(table(&workspace, "t"), ["1|a|x"]);
+    workspace.define(&table_of(ROW, LATEST));
+    let said = failure(&workspace.run(&[]), "f");
+    assert!(said.contains("inserted before AUTO CDC wrote the table") && said.contains("--full-refresh t"), "{said}");
+    assert_eq!(table(&workspace, "t"), ["1|a|x"]);
+}
+
+/// A reset makes no row twice, which it says, and the history goes on telling which files rows came from.
+#[test]
+fn a_reset_is_harmless_and_keeps_where_rows_came_from() {
+    let workspace = with(HISTORY);
+    apply(&workspace, 0, &[r#"{"id":1,"name":"a","city":"x","seq":1}"#]);
+    apply(&workspace, 1, &[r#"{"id":1,"name":"b","city":"x","seq":2}"#]);
+    let history = || workspace.command(&["scd", "history", "t", "--key", "1"]).result["events"].to_string();
+    let before = history();
+    assert!(before.contains("000.json") && before.contains("001.json"), "{before}");
+    let outcome = workspace.command(&["reset", "f"]);
+    assert_eq!((outcome.code, &outcome.result["flows"][0]["rows_again"]), (Some(0), &0.into()), "{outcome}");
+    assert_eq!(outcome.result["flows"][0]["changes_nothing"], true, "{outcome}");
+    assert_eq!(history(), before);
+    workspace.run_ok(&[]);
+    assert_eq!(table(&workspace, "t"), ["1|a|x|1|2", "1|b|x|2|null"]);
+    let after = history();
+    assert!(after.contains("000.json") && after.contains("001.json"), "{after}");
+}
+
+/// doctor reads the side tables through.
+#[test]
+fn doctor_finds_what_is_wrong_with_a_side_table() {
+    let side = ".flowbench/tables/default/t/_flowbench_side/gen-1";
+    let found = |workspace: &TestWorkspace| {
+        let outcome = workspace.command(&["doctor"]);
+        let findings = outcome.result["findings"].as_array().cloned().unwrap_or_default();
+        findings.iter().map(|finding| finding["code"].as_str().unwrap().to_string()).collect::<Vec<_>>()
+    };
+    let sound = || {
+        let workspace = with(LATEST);
+        apply(&workspace, 0, &[r#"{"id":1,"name":"a","city":"x","seq":1}"#]);
+        assert_eq!(found(&workspace), Vec::<String>::new());
+        workspace
+    };
+    let workspace = sound();
+    std::fs::remove_dir_all(workspace.path(side)).unwrap();
+    assert_eq!(found(&workspace), ["side-table-missing"]);
+    let workspace = sound();
+    std::fs::write(workspace.path(side).join("manifest.json"), "{").unwrap();
+    assert_eq!(found(&workspace), ["side-table-corrupted"]);
+    let workspace = sound();
+    let run = std::fs::read_dir(workspace.path(side)).unwrap().map(|entry| entry.unwrap().path());
+    let run = run.into_iter().find(|path| path.extension().is_some_and(|is| is == "side")).unwrap();
+    let mut bytes = std::fs::read(&run).unwrap();
+    bytes[20] ^= 1;
+    std::fs::write(&run, bytes).unwrap();
+    assert_eq!(found(&workspace), ["side-table-corrupted"]);
+    let workspace = sound();
+    std::fs::remove_dir_all(workspace.path(".flowbench/tables/default/t/_delta_log")).unwrap();
+    std::fs::create_dir(workspace.path(".flowbench/tables/default/t/_delta_log")).unwrap();
+    assert_eq!(found(&workspace), ["table-gone"]);
+}

@@ -349,6 +349,22 @@ AS SELECT id, kind, amount FROM STREAM read_files('data/live', format => 'json',
     }
 }
 
+/// That a once flow is done doesn't keep its commit from being made again.
+#[test]
+fn the_lost_commit_of_a_done_once_flow_is_made_again() {
+    let workspace = Workspace::fed();
+    workspace.expect(0, &["run", "--flow", "live"]);
+    workspace.expect(0, &["run", "--flow", "backfill"]);
+    let before = workspace.tables()["events"].clone();
+    let log = workspace.table("events").join("_delta_log");
+    let newest = (0..).map(|version| log.join(format!("{version:020}.json"))).take_while(|entry| entry.exists()).last();
+    std::fs::remove_file(newest.unwrap()).unwrap();
+    assert!(workspace.tables()["events"].len() < before.len());
+    let said = workspace.expect(0, &["run"]);
+    assert_eq!(workspace.tables()["events"], before, "{said}");
+    workspace.check_settled();
+}
+
 #[test]
 fn a_commit_of_another_program_in_the_middle_of_a_batch_is_kept() {
     let workspace = second_input();

@@ -173,7 +173,8 @@ Examples:
     #[command(after_help = "\
 The next update reads the flows' sources from their start again, so rows are appended a second time
 unless the source's start is bounded (modifiedAfter, startingVersion). Says first what would be read
-twice. Once flows are run again by `flowbench run --rerun-once FLOW` instead.
+twice. A flow of AUTO CDC can be reset at any time: events that are applied again change nothing.
+Once flows are run again by `flowbench run --rerun-once FLOW` instead.
 
 Example:
   flowbench reset registration_events_raw_incremental --plan")]

@@ -68,6 +68,7 @@ pub fn reset(report: &ResetReport, style: Style) -> String {
             number::bytes(flow.bytes_again)
         ));
         out.push_str(&match flow.rows_again {
+            _ if flow.changes_nothing => "; events of AUTO CDC that are applied again change nothing\n".to_string(),
             0 => "\n".to_string(),
             rows => format!("; {} would be in the table twice\n", number::counted(rows, "row", "rows")),
         });

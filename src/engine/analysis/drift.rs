@@ -1,4 +1,4 @@
-//! A flow of AUTO CDC against what its target was built with: what stored events depend on may not change.
+//! Flows against what AUTO CDC built their target with: what stored events depend on may not change.
 
 use pipeline::auto_cdc::ChangeFlow;
 use pipeline::diagnostic::Diagnostic;
@@ -15,7 +15,7 @@ impl Work<'_> {
     pub(super) fn check_drift(&mut self, id: DatasetId, columns: &Columns) {
         let graph = self.engine.graph();
         let dataset = graph.dataset(id);
-        if self.anew.contains(&id) || !dataset.flows.iter().any(|flow| graph.flow(*flow).change.is_some()) {
+        if self.anew.contains(&id) {
             return;
         }
         let Some(generation) = self.recorded.generation(dataset) else { return };
@@ -23,14 +23,26 @@ impl Work<'_> {
         let Some(recorded) = self.engine.specs().get(&folder) else { return };
         for flow_id in &dataset.flows {
             let flow = graph.flow(*flow_id);
-            let (Some(change), Some(sequence)) = (&flow.change, self.analysis.sequences[flow_id.0].clone()) else {
+            let Some(change) = &flow.change else {
+                self.report(inserts(flow, &dataset.label));
                 continue;
             };
+            let Some(sequence) = self.analysis.sequences[flow_id.0].clone() else { continue };
             for drift in recorded.drifts(&TargetSpec::of(change, &columns.fields, sequence)) {
                 self.report(drifted(flow, change, &dataset.label, &drift));
             }
         }
     }
+}
+
+/// A flow that appends to a table whose rows stand for the events of keys.
+fn inserts(flow: &Flow, table: &str) -> Diagnostic {
+    let message = format!("`{table}` was built by AUTO CDC; flow `{}` now inserts into it", flow.name);
+    Diagnostic::error("auto-cdc-drift", flow.name_span, message)
+        .reason(
+            "its rows show the events of keys; a row that is inserted beside them would never be updated or deleted",
+        )
+        .help(format!("put the AUTO CDC flow back; or build the table anew: flowbench run --full-refresh {table}"))
 }
 
 fn drifted(flow: &Flow, change: &ChangeFlow, table: &str, drift: &Drift) -> Diagnostic {

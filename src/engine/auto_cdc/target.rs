@@ -153,11 +153,12 @@ impl ChangeTarget {
         Err(Error::user(
             "side-table-missing",
             format!(
-                "table `{}` has rows, and its side table, which tells what they stand for, is not at `{}`",
+                "table `{}` has rows, and no side table tells what they stand for: they were inserted before AUTO CDC \
+                 wrote the table, or `{}` was lost",
                 self.label,
                 self.side_folder.display()
             ),
-            format!("build it anew: flowbench run --full-refresh {}", self.label),
+            format!("build the table anew: flowbench run --full-refresh {}", self.label),
         ))
     }
 

@@ -99,7 +99,9 @@ fn discard(run: &FlowRun<'_>, batch: i64, error: &Error) -> Result<()> {
 }
 
 async fn facts(run: &FlowRun<'_>) -> Result<Facts> {
-    let known = run.update.state.known_batches(&run.record.flow_id, run.generation)?;
+    let mut known = run.update.state.known_batches(&run.record.flow_id, run.generation)?;
+    // One that was done and isn't a once flow any more goes on from what it has read.
+    known.is_done &= run.flow.kind.is_once();
     let table = match &run.target {
         Some(target) => {
             // What a crash left pending in a side table is committed by opening it.

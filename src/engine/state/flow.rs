@@ -44,6 +44,11 @@ impl FlowKind {
     pub fn is_once(self) -> bool {
         matches!(self, FlowKind::Once | FlowKind::CdcOnce | FlowKind::SnapshotOnce)
     }
+
+    /// True if it is a flow of AUTO CDC.
+    pub fn is_change(self) -> bool {
+        matches!(self, FlowKind::Cdc | FlowKind::CdcOnce | FlowKind::Snapshot | FlowKind::SnapshotOnce)
+    }
 }
 
 impl From<pipeline::graph::FlowKind> for FlowKind {
@@ -206,12 +211,15 @@ impl State {
 
     /// Starts a new checkpoint: the flow reads its sources from their start again, a once flow is not done
     /// any more; the table keeps its rows. Returns the new generation. `reason` is for people.
-    pub fn reset_flow(&self, flow_id: &str, reason: &str, now_us: i64) -> Result<i64> {
+    /// `keeps_inputs`: what the old one read stays on record, since rows tell by it where they came from (AUTO CDC).
+    pub fn reset_flow(&self, flow_id: &str, reason: &str, keeps_inputs: bool, now_us: i64) -> Result<i64> {
         self.write("reset a flow", |tx| {
             let generation = next_generation(tx, flow_id)?;
             insert_checkpoint(tx, flow_id, generation, reason, now_us)?;
             execute(tx, "UPDATE flows SET generation = ?2 WHERE flow_id = ?1", params![flow_id, generation])?;
-            forget_inputs(tx, flow_id, generation)?;
+            if !keeps_inputs {
+                forget_inputs(tx, flow_id, generation)?;
+            }
             Ok(generation)
         })
     }

@@ -163,7 +163,7 @@ fn readers_see_the_last_commit_while_a_writer_writes() {
     assert_eq!(reader.flows().unwrap()[0].name, "changed");
     plan(&state, 1, 0, input(source_id, None, &["a"])).unwrap();
     assert_eq!(reader.known_batches(FLOW, 1).unwrap().planned, Some(0));
-    let error = reader.reset_flow(FLOW, "reset", 1).unwrap_err();
+    let error = reader.reset_flow(FLOW, "reset", false, 1).unwrap_err();
     assert_eq!(error.retry(), Retry::Never, "{error}");
 }
 
@@ -225,7 +225,7 @@ fn once_flow_is_done_with_its_last_batch_and_again_only_after_a_reset() {
     assert_eq!(state.flow_by_id(FLOW).unwrap().unwrap().completion, Some(completion.clone()));
     assert!(state.known_batches(FLOW, 1).unwrap().is_done);
 
-    assert_eq!(state.reset_flow(FLOW, "rerun", 10).unwrap(), 2);
+    assert_eq!(state.reset_flow(FLOW, "rerun", false, 10).unwrap(), 2);
     assert_eq!(state.flow_by_id(FLOW).unwrap().unwrap().completion, None);
     assert_eq!(new_paths(&state, register_source(&state, 2), &["a"]), ["a"]);
     state.mark_done(FLOW, 2, &completion).unwrap();
@@ -251,7 +251,7 @@ fn renamed_flow_keeps_its_checkpoint() {
     state.mark_done(OTHER, 1, &done).unwrap();
     assert_eq!(state.rename_flow(TABLE, "incremental", "Backfill").unwrap_err().code(), "flow-exists");
     // As the error's help says.
-    state.reset_flow(OTHER, "reset", 4).unwrap();
+    state.reset_flow(OTHER, "reset", false, 4).unwrap();
     assert_eq!(state.rename_flow(TABLE, "incremental", "Backfill").unwrap().flow_id, FLOW);
     state.rename_flow(TABLE, "backfill", "incremental").unwrap();
     // Another spelling is a rename too.
@@ -268,7 +268,7 @@ fn full_refresh_moves_all_flows_together() {
         state.flows().unwrap().iter().map(|flow| (flow.generation, flow.shadow_generation)).collect()
     };
     // A flow that was reset before is at another generation than its table.
-    assert_eq!(state.reset_flow(OTHER, "reset", 2).unwrap(), 2);
+    assert_eq!(state.reset_flow(OTHER, "reset", false, 2).unwrap(), 2);
 
     let started = state.start_full_refresh(TABLE, 7, 2).unwrap();
     assert_eq!((started.generation, started.phase), (2, FullRefreshPhase::Building));
@@ -325,7 +325,7 @@ fn imported_checkpoint_goes_on_after_the_batch_in_the_table() {
     let known = state.known_batches(FLOW, 4).unwrap();
     assert_eq!((known.next_batch, known.committed, known.forgotten), (18, Some(17), Some(17)));
     plan(&state, 4, 18, input(register_source(&state, 4), None, &["a"])).unwrap();
-    assert_eq!(state.reset_flow(FLOW, "reset", 3).unwrap(), 5);
+    assert_eq!(state.reset_flow(FLOW, "reset", false, 3).unwrap(), 5);
     state.put_dataset(&new_dataset(), 3).unwrap();
     state.import_generation(TABLE, 6).unwrap();
     assert_eq!(state.start_full_refresh(TABLE, 1, 4).unwrap().generation, 7);

@@ -33,6 +33,7 @@ use crate::engine::{Engine, table_path};
 use crate::error::{Error, Result};
 use crate::flow::live::LiveMetrics;
 use crate::full_refresh::{self, FullRefreshes};
+use crate::generation::flow_app_id;
 use crate::history::history;
 use crate::listings::Listings;
 use crate::lock::WriterLock;
@@ -161,7 +162,10 @@ impl Engine {
         request: &UpdateRequest,
         listings: &Arc<Listings>,
     ) -> Result<(UpdatePlan, Analysis)> {
-        let history = state.map_or_else(|| Ok(History::default()), history)?;
+        let mut history = state.map_or_else(|| Ok(History::default()), history)?;
+        if let Some(state) = state {
+            self.find_lost(state, &mut history).await?;
+        }
         let plan = plan_update(self.graph(), request, &history).map_err(|refusal| Error::Refused { refusal })?;
         let analysis = self
             .analyse_with(&Recorded::read(state)?, &Sources::over(listings.clone()), &plan.full_refresh, false)
@@ -171,6 +175,25 @@ impl Engine {
             true => Err(Error::Invalid { diagnostics: analysis.diagnostics }),
             false => Ok((plan, analysis)),
         }
+    }
+
+    /// A once flow whose commit the table has lost is not done: a disk that failed may have taken it.
+    async fn find_lost(&self, state: &State, history: &mut History) -> Result<()> {
+        for known in history.flows.iter_mut().filter(|known| known.is_once && known.is_done && !known.is_retired) {
+            let Some(record) = state.flow(&known.dataset, &known.name)? else { continue };
+            let batches = state.known_batches(&record.flow_id, record.generation)?;
+            let Some(id) = self.graph().find_flow(&known.name) else { continue };
+            // A table that can't be opened is told by the flows that run.
+            let Ok(Some(table)) = self.table(self.graph().dataset(self.graph().flow(id).target)) else { continue };
+            let mut table = table.lock().await;
+            if table.refresh().is_err() {
+                continue;
+            }
+            let has_fewer_versions = batches.committed_version.is_some_and(|seen| table.version() < seen);
+            known.is_done = !(has_fewer_versions
+                && table.txn(&flow_app_id(&record.flow_id, record.generation)) < batches.committed);
+        }
+        Ok(())
     }
 
     fn create_update(&self, state: &State, request: &UpdateRequest) -> Result<i64> {

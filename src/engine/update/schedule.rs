@@ -208,7 +208,7 @@ fn start(update: &Update, id: FlowId) -> Result<crate::state::Flow> {
     let record = update.register_flow(id)?;
     let is_again = update.plan.flows.iter().any(|(other, action)| *other == id && *action == FlowAction::RunOnceAgain);
     if is_again {
-        update.state.reset_flow(&record.flow_id, "rerun once", now_us())?;
+        update.state.reset_flow(&record.flow_id, "rerun once", flow.kind.is_change(), now_us())?;
     }
     let definition = RecordedDefinition::of(graph, flow);
     update.state.record_run(&record.flow_id, &definition.to_json(), &definition_hash(&definition.query), now_us())?;

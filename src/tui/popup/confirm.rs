@@ -322,6 +322,9 @@ pub fn reset_facts(report: &ResetReport) -> Vec<(Role, &'static str, String)> {
             facts.push((Role::Text, "from", start.clone()));
         }
         facts.push(match flow.rows_again {
+            _ if flow.changes_nothing => {
+                (Role::Good, "result", "events of AUTO CDC that are applied again change nothing".to_string())
+            }
             0 => (Role::Good, "result", "no row is known that would be appended twice".to_string()),
             again => (
                 Role::Warning,

@@ -191,6 +191,7 @@ fn reset_report() -> ResetReport {
             files_again: 31,
             bytes_again: 4 << 20,
             rows_again: 10_004,
+            changes_nothing: false,
             start: None,
         }],
         is_done: false,

@@ -184,6 +184,13 @@ impl View {
         Ok(Scan { view: self, merged, to: range.to.clone(), blocks: Vec::new(), members: Vec::new() })
     }
 
+    /// Reads all of it. Error: the first that is damaged.
+    pub fn check(&self) -> Result<()> {
+        let mut scan = self.scan(&KeyRange::all())?;
+        while scan.next()?.is_some() {}
+        Ok(())
+    }
+
     /// Finds the members of some keys in every run, sorted by the key's number.
     fn find(&self, keys: &[Wanted], cursors: &mut [Cursor]) -> Result<Found> {
         let mut found = Found::default();
