@@ -91,6 +91,29 @@ fn refusal_text(refusal: &Refusal) -> String {
     }
 }
 
+/// Sources have readers of their own, so a Parquet file that DataFusion can't read is one of a table's.
+fn unreadable_file(error: DataFusionError) -> std::result::Result<Error, DataFusionError> {
+    let text = match &error {
+        DataFusionError::ParquetError(_) | DataFusionError::ObjectStore(_) => error.to_string(),
+        _ => return Err(error),
+    };
+    let path = text.split_whitespace().find_map(|word| Some(&word[..word.find(".parquet")? + ".parquet".len()]));
+    let (code, why) = match text.contains("not found") {
+        true => ("data-file-missing", "it is gone".to_string()),
+        false => ("data-file-damaged", text.clone()),
+    };
+    let file = path.map_or_else(|| "of a table".to_string(), |path| format!("`/{}`", path.trim_start_matches('/')));
+    // tables/<schema>/<name>/part-….parquet
+    let table = path.and_then(|path| path.split("/tables/").nth(1)).and_then(|path| path.split('/').nth(1));
+    let rebuild = table
+        .map_or_else(String::new, |table| format!("; or build the table anew: flowbench run --full-refresh {table}"));
+    Ok(Error::user(
+        code,
+        format!("data file {file} can't be read: {why}"),
+        format!("`flowbench doctor` lists all that are missing; restore them from a copy{rebuild}"),
+    ))
+}
+
 impl Error {
     /// Tells what was being done to which path.
     pub fn io(action: &'static str, path: impl AsRef<Path>, source: std::io::Error) -> Error {
@@ -127,7 +150,8 @@ impl Error {
                     _ => Error::Query { during: during.into(), source: DataFusionError::Shared(inner).into() },
                 },
             },
-            other => Error::Query { during: during.into(), source: Box::new(other) },
+            other => unreadable_file(other)
+                .unwrap_or_else(|other| Error::Query { during: during.into(), source: other.into() }),
         }
     }
 

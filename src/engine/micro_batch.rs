@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arrow::datatypes::SchemaRef;
-use arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::{SendableRecordBatchStream, execute_stream_partitioned};
@@ -85,31 +84,5 @@ async fn write_partition(
 
 /// A failed query as our error: one of ours that passed through DataFusion comes out as it was.
 pub fn query_error(during: &str, error: DataFusionError) -> Error {
-    match ours(error) {
-        Ok(ours) => ours,
-        Err(error) => Error::Query { during: during.to_string(), source: Box::new(error) },
-    }
-}
-
-fn ours(error: DataFusionError) -> Result<Error, DataFusionError> {
-    match error {
-        DataFusionError::External(source) => match source.downcast::<Error>() {
-            Ok(ours) => Ok(*ours),
-            Err(source) => match source.downcast::<DataFusionError>() {
-                Ok(inner) => ours(*inner),
-                Err(source) => Err(DataFusionError::External(source)),
-            },
-        },
-        DataFusionError::Context(context, inner) => {
-            ours(*inner).map_err(|inner| DataFusionError::Context(context, Box::new(inner)))
-        }
-        DataFusionError::ArrowError(arrow, backtrace) => match *arrow {
-            ArrowError::ExternalError(source) => match source.downcast::<Error>() {
-                Ok(ours) => Ok(*ours),
-                Err(source) => Err(DataFusionError::ArrowError(Box::new(ArrowError::ExternalError(source)), backtrace)),
-            },
-            arrow => Err(DataFusionError::ArrowError(Box::new(arrow), backtrace)),
-        },
-        error => Err(error),
-    }
+    Error::query(during, error)
 }

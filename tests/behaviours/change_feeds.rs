@@ -735,3 +735,27 @@ fn doctor_finds_what_is_wrong_with_a_side_table() {
     std::fs::create_dir(workspace.path(".flowbench/tables/default/t/_delta_log")).unwrap();
     assert_eq!(found(&workspace), ["table-gone"]);
 }
+
+/// What a query can't read of a table is named, with a way out.
+#[test]
+fn a_data_file_that_is_gone_or_damaged_is_named() {
+    let workspace = with(LATEST);
+    apply(&workspace, 0, &[r#"{"id":1,"name":"a","city":"x","seq":1}"#]);
+    let folder = workspace.path(".flowbench/tables/default/t");
+    let files = || std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
+    let file = files().find(|path| path.extension().is_some_and(|is| is == "parquet")).unwrap();
+    let check = |code: &str| {
+        for command in [&["show", "t"][..], &["scd", "check", "t"]] {
+            let outcome = workspace.command(command);
+            assert_eq!((outcome.code, outcome.error["code"].as_str()), (Some(1), Some(code)), "{outcome}");
+            let what = outcome.error["message"].to_string();
+            assert!(what.contains(file.file_name().unwrap().to_str().unwrap()), "{outcome}");
+            assert!(outcome.error["help"].to_string().contains("--full-refresh t"), "{outcome}");
+        }
+    };
+    let whole = std::fs::read(&file).unwrap();
+    std::fs::write(&file, &whole[..whole.len() / 2]).unwrap();
+    check("data-file-damaged");
+    std::fs::remove_file(&file).unwrap();
+    check("data-file-missing");
+}

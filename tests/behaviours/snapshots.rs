@@ -247,6 +247,25 @@ fn a_snapshot_that_lacks_too_much_is_refused() {
     }
 }
 
+#[test]
+fn a_version_that_goes_back_is_passed_over_and_told() {
+    let sql = |version: i64| {
+        format!(
+            "CREATE STREAMING TABLE customers;\n\
+             CREATE FLOW snap AS AUTO CDC INTO customers FROM SNAPSHOT (SELECT {version} AS id, 'x' AS name)\n\
+             WITH VERSION (SELECT {version}) KEYS (id);"
+        )
+    };
+    let workspace = without_retries(&sql(5));
+    workspace.run_ok(&[]);
+    for (version, told) in [(5, 0), (4, 1)] {
+        workspace.define(&sql(version));
+        let outcome = workspace.run_ok(&[]);
+        assert_eq!(outcome.notices("snapshot-older").len(), told, "{outcome}");
+        assert_eq!(customers(&workspace), ["5|x"]);
+    }
+}
+
 /// What is not a file leaves no record of having been read.
 #[test]
 fn snapshots_of_what_is_no_file_are_compared_too() {

@@ -6,6 +6,7 @@
 //! ```
 //! Not here: what a version does to a key's timeline (`pipeline::timeline`, [`Application`]).
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -100,10 +101,17 @@ async fn next_inputs(
         SnapshotVersions::Query(_) => match queried_version(run).await? {
             None if last.is_none() => Err(first_is_missing(run, "the version query gives no row")),
             None => Ok(Vec::new()),
-            Some(version) if last.is_some_and(|last| encoded(&version).is_ok_and(|version| version <= last)) => {
-                Ok(Vec::new())
+            Some(version) => {
+                let version = encoded(&version)?;
+                match last.map(|last| version.cmp(&last)) {
+                    None | Some(Ordering::Greater) => Ok(whole()),
+                    Some(Ordering::Equal) => Ok(Vec::new()),
+                    Some(Ordering::Less) => {
+                        tell_older(run);
+                        Ok(Vec::new())
+                    }
+                }
             }
-            Some(_) => Ok(whole()),
         },
         SnapshotVersions::Files(files) => {
             let by_version = files_by_version(run, files, sources)?;
@@ -114,6 +122,21 @@ async fn next_inputs(
             Ok(by_version.into_iter().filter(|(version, _)| is_new(version)).map(|(_, input)| vec![input]).collect())
         }
     }
+}
+
+/// A version that goes back is passed over.
+fn tell_older(run: &FlowRun<'_>) {
+    run.update.recorder.notice(
+        run.about(),
+        "snapshot-older",
+        format!(
+            "flow `{}` passes its snapshot over: `{}` has had one of a later version",
+            run.flow.name, run.dataset.label
+        ),
+        Some(
+            "the version query should never go back; give the snapshot a later version to have it applied".to_string(),
+        ),
+    );
 }
 
 fn first_is_missing(run: &FlowRun<'_>, why: &str) -> Error {
