@@ -65,6 +65,28 @@ fn b_18_a_new_field_restarts_the_flow_and_becomes_a_column() {
     assert_eq!(workspace.run_ok(&[]).events_of("schema_evolved").len(), 0);
 }
 
+/// A declared schema is part of the definition: edited, it holds for the files to come.
+#[test]
+fn a_declared_schema_that_is_edited_holds_for_new_files() {
+    let sql = |schema: &str| {
+        format!(
+            "CREATE STREAMING TABLE t AS SELECT * FROM \
+             STREAM read_files('data/f', format => 'json', schema => '{schema}', schemaEvolutionMode => 'none');"
+        )
+    };
+    let workspace = TestWorkspace::new(&sql("id BIGINT"));
+    workspace.write("data/f/1.json", r#"{"id":1,"name":"a","n":1}"#);
+    workspace.run_ok(&[]);
+    workspace.define(&sql("id BIGINT, name STRING"));
+    workspace.write("data/f/2.json", r#"{"id":2,"name":"b","n":2}"#);
+    workspace.run_ok(&[]);
+    assert_eq!(workspace.rows("SELECT id, name FROM t ORDER BY id"), ["1|null", "2|b"]);
+    workspace.define(&sql("id BIGINT, n INT"));
+    workspace.write("data/f/3.json", r#"{"id":3,"name":"c","n":3}"#);
+    workspace.run_ok(&[]);
+    assert_eq!(workspace.rows("SELECT id, name, n FROM t ORDER BY id"), ["1|null|null", "2|b|null", "3|null|3"]);
+}
+
 #[test]
 fn b_32_columns_are_matched_by_name() {
     let workspace = TestWorkspace::new(&registration(&[2024]));

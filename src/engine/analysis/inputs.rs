@@ -12,7 +12,7 @@ use crate::listings::source_key;
 use crate::plans::{InputSchemas, ReadingId};
 use crate::recorded::StoredSchema;
 use crate::source::change_feed::feed_schema;
-use crate::source::files::table_schema;
+use crate::source::files::{as_declared, table_schema};
 use crate::source::flow_sources::flow_sources;
 use crate::source::remembered::external_schema;
 
@@ -80,7 +80,7 @@ impl Work<'_> {
                 schema.and_then(|schema| self.stream_schema(input, stream, schema))
             }
             Source::Files(spec) => match self.stored_schema(flow, key)? {
-                StoredSchema::Schema(schema) => Some(table_schema(&schema, input.uses_metadata)),
+                StoredSchema::Schema(schema) => Some(table_schema(&as_declared(spec, schema)?, input.uses_metadata)),
                 StoredSchema::DoneWithout => None,
                 StoredSchema::Unknown => match self.sources.files(spec).await {
                     Ok(schema) => schema.map(|schema| {

@@ -14,7 +14,7 @@ use crate::fail_point;
 use crate::reading::StreamBatch;
 use crate::source::change_feed::{FeedRows, FeedSize, feed_schema, planned_feed, whole_feed};
 use crate::source::external;
-use crate::source::files::{self, FileEntry, ScanCounters, SourceSchema};
+use crate::source::files::{self, FileEntry, ScanCounters, SourceSchema, as_declared};
 use crate::source::flow_sources::flow_sources;
 use crate::source::ledger::LedgerPaths;
 use crate::source::table_stream::{TableOffset, planned_slice};
@@ -229,7 +229,7 @@ async fn open_files(
 ) -> Result<Content> {
     let listing = run.update.listings.list(spec).await?.files;
     let schema = match stored {
-        Some(stored) => Some(SourceSchema::from_json(stored)?),
+        Some(stored) => Some(as_declared(spec, SourceSchema::from_json(stored)?)?),
         None => run.update.listings.schema(spec, &listing).await?,
     };
     let ledger = LedgerPaths::new(spec, run.update.engine.root());

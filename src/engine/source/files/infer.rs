@@ -87,6 +87,20 @@ fn finish(spec: &ReadFiles, mut columns: Vec<Field>, is_inferred: bool) -> Sourc
     SourceSchema { schema: schema_to_arrow(&columns), partition: Vec::new(), rescued, corrupt }
 }
 
+/// Returns the schema that a checkpoint reads the source with as the definition has it now: an edited `schema => "…"`
+/// holds for the files to come. What was found since stays where new columns are added.
+pub fn as_declared(spec: &ReadFiles, stored: SourceSchema) -> Result<SourceSchema> {
+    use SchemaEvolutionMode::{AddNewColumns, AddNewColumnsWithTypeWidening};
+    let Some(declared) = &spec.schema else { return Ok(stored) };
+    let mut columns = declared.clone();
+    if matches!(spec.schema_evolution_mode, AddNewColumns | AddNewColumnsWithTypeWidening) {
+        let known = schema_from_arrow(&stored.schema).map_err(Error::Internal)?;
+        columns.extend(known.into_iter().filter(|field| position(declared, &field.name).is_none()));
+    }
+    let partition = stored.partition.into_iter().filter(|name| position(&columns, name).is_some()).collect();
+    Ok(SourceSchema { partition, ..finish(spec, columns, false) })
+}
+
 /// Returns the schema widened by what `files` have and it lacks: new columns at the end, new members at the end of
 /// their structs, new `key=value` folders. Types stay, unless the mode is `addNewColumnsWithTypeWidening`.
 ///

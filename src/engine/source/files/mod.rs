@@ -37,7 +37,7 @@ mod counters;
 mod scan;
 
 pub use counters::ScanCounters;
-pub use infer::{evolve, infer};
+pub use infer::{as_declared, evolve, infer};
 pub use list::{FileEntry, Listing, list, list_new};
 pub use scan::{table_provider, table_schema};
 pub use schema::{Role, SourceSchema};
