@@ -179,7 +179,9 @@ impl State {
         committed: &Committed,
         now_us: i64,
     ) -> Result<()> {
-        self.write("mark a micro-batch", |tx| {
+        // Lost in a power failure, it is found in the table's log and marked again (`pipeline::resume`); the next plan
+        // has it on disk with itself.
+        self.write_lazily("mark a micro-batch", |tx| {
             let key = params![flow_id, generation, batch_id];
             let sql = "SELECT state FROM micro_batches WHERE flow_id = ? AND generation = ? AND batch_id = ?";
             let state: BatchState =

@@ -153,7 +153,7 @@ impl State {
     }
 
     /// As [`State::write`], but a power loss (not a crash of the process) may undo it: for what can be
-    /// told again or missed, such as events and progress.
+    /// told again or missed, such as events and progress, or found out, such as marks of batches.
     fn write_lazily<T>(&self, action: &'static str, body: impl FnOnce(&Transaction<'_>) -> Result<T>) -> Result<T> {
         let mut connection = self.connection();
         let synchronous = |connection: &Connection, level: &str| {
