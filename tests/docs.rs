@@ -198,6 +198,26 @@ fn the_commands_of_the_examples_readmes_run() {
 }
 
 #[test]
+fn the_recipe_for_closed_rows_of_a_legacy_history_ends_them() {
+    let clone = clone_of_the_examples();
+    let example = clone.path().join("workspaces/customers_scd2_migration");
+    let readme = read("workspaces/customers_scd2_migration/README.md");
+    let [recipe] = between(&readme, "```sql\n", "```")[..] else { panic!("the README has one recipe") };
+    let path = example.join("transformations/customers_history.sql");
+    let definitions = std::fs::read_to_string(&path).unwrap();
+    let [seed] = between(&definitions, "CREATE FLOW customers_history_seed", ";")[..] else {
+        panic!("there is one seed")
+    };
+    let seed = format!("CREATE FLOW customers_history_seed{seed};");
+    std::fs::write(&path, definitions.replace(&seed, recipe)).unwrap();
+    let output = flowbench(&example, &["run"]);
+    assert!(output.status.success(), "{}{}", stdout(&output), stderr(&output));
+    let query = "SELECT count(*) AS n FROM customers_history WHERE customer_id = 'c14' AND __END_AT IS NULL";
+    let output = flowbench(&example, &["sql", query]);
+    assert!(stdout(&output).contains('0') && !stdout(&output).contains('1'), "{}{}", stdout(&output), stderr(&output));
+}
+
+#[test]
 fn the_sample_data_is_what_its_generator_makes() {
     let checked = Command::new("python3").arg(root().join("samples/generate.py")).arg("--check").output();
     match checked {

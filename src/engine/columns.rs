@@ -52,6 +52,8 @@ pub enum Misfit {
     Unstorable { column: String, data_type: String },
     /// Two columns of one name.
     Duplicate { column: String },
+    /// A column of the source with a name that AUTO CDC keeps for its own.
+    Reserved { column: String },
 }
 
 impl std::fmt::Display for Misfit {
@@ -63,6 +65,9 @@ impl std::fmt::Display for Misfit {
                 write!(f, "column `{column}` has a type that tables can't hold: {data_type}")
             }
             Misfit::Duplicate { column } => write!(f, "the query gives two columns named `{column}`"),
+            Misfit::Reserved { column } => {
+                write!(f, "the source has a column `{column}`, a name that AUTO CDC keeps for its own")
+            }
         }
     }
 }

@@ -82,7 +82,7 @@ pub(crate) struct PlannedQuery {
     pub output: Output,
     /// What it does with a stream that needs the whole of it.
     pub stateful: Option<&'static str>,
-    plan: LogicalPlan,
+    pub plan: LogicalPlan,
 }
 
 /// The columns that a query gives, or why no table can hold them.

@@ -275,6 +275,22 @@ impl ChangeFlow {
         self.keys.iter().any(|key| key.value.eq_ignore_ascii_case(column))
     }
 
+    /// True for a column that the flow's query adds to its source's.
+    pub fn adds(&self, column: &str) -> bool {
+        self.feed().is_some_and(|feed| match column {
+            SEQUENCE_COLUMN => true,
+            DELETE_COLUMN => feed.delete_span.is_some(),
+            TRUNCATE_COLUMN => feed.truncate_span.is_some(),
+            _ => false,
+        })
+    }
+
+    /// True if no column of the source may have this name: it would be taken for one that AUTO CDC adds.
+    pub fn reserves(&self, column: &str) -> bool {
+        let is_bound = || [START_AT, END_AT].iter().any(|bound| bound.eq_ignore_ascii_case(column));
+        reserved_prefix(column).is_some() || self.scd_type() == ScdType::Two && is_bound()
+    }
+
     /// The columns of the source that the target gets, as indices into `source`, in its order. Internal columns of a
     /// feed's query are never among them; those that tell of the change in a table's change feed only if `COLUMNS` or
     /// `KEYS` names them.

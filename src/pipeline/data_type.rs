@@ -43,6 +43,17 @@ pub struct Field {
     pub comment: Option<String>,
 }
 
+impl DataType {
+    /// True if AUTO CDC can order rows by values of the type: no array or map is in it.
+    pub fn has_order(&self) -> bool {
+        match self {
+            DataType::Array(_) | DataType::Map(..) => false,
+            DataType::Struct(fields) => fields.iter().all(|field| field.data_type.has_order()),
+            _ => true,
+        }
+    }
+}
+
 impl fmt::Display for DataType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -58,14 +58,23 @@ fn is_consequence(found: &Diagnostic, graph: &Graph, errors: &[Diagnostic]) -> b
             let table = graph.datasets.iter().find(|dataset| Some(dataset.definition.name.span) == found.span);
             table.is_some_and(|table| {
                 let whole = table.definition.span;
-                let is_within = |place: crate::text::Span| {
-                    place.file == whole.file && whole.start <= place.start && place.start <= whole.end
-                };
-                errors.iter().any(|error| error.is_error() && error.span.is_some_and(is_within))
+                let is_within =
+                    |place: Span| place.file == whole.file && whole.start <= place.start && place.start <= whole.end;
+                let mut places = errors.iter().filter(|error| error.is_error()).filter_map(|error| error.span);
+                places.any(|place| is_within(place) || is_lost(place, graph))
             })
         }
         _ => false,
     }
+}
+
+/// True for a place in a file of definitions that is within none of those: a statement without effect.
+fn is_lost(place: Span, graph: &Graph) -> bool {
+    let is_around = |whole: Span| place.file == whole.file && whole.start <= place.start && place.start <= whole.end;
+    // The first file has the settings.
+    place.file.0 > 0
+        && !graph.datasets.iter().any(|dataset| is_around(dataset.definition.span))
+        && !graph.flows.iter().any(|flow| is_around(flow.span))
 }
 
 #[cfg(test)]

@@ -29,6 +29,7 @@ const CASES: &str = concat!(
     include_str!("../validate/auto_cdc_drift.case"),
     include_str!("change_feeds.rs"),
     include_str!("snapshot_backfill.rs"),
+    include_str!("snapshots.rs"),
 );
 
 #[test]
@@ -109,6 +110,24 @@ fn a_version_that_is_null_or_many_refuses_the_snapshot() {
     put(&workspace, "version", 0, &["{\"version\":1}"]);
     workspace.run_ok(&[]);
     assert_eq!(table(&workspace, "t"), ["1|a"]);
+}
+
+/// A column of the source with a name of ours is no condition: not even if it comes later, where no validation sees it.
+#[test]
+fn a_column_of_the_source_with_a_reserved_name_refuses_the_batch() {
+    for column in ["__flowbench_delete", "__Flowbench_x", "__spark_autocdc_x"] {
+        let workspace = without_retries(
+            "CREATE STREAMING TABLE t;\n\
+             CREATE FLOW f AS AUTO CDC INTO t FROM STREAM read_files('data/feed', format => 'json', rescuedDataColumn => '') \
+             KEYS (id) SEQUENCE BY seq;",
+        );
+        put(&workspace, "feed", 0, &[r#"{"id":1,"seq":1}"#]);
+        workspace.run_ok(&[]);
+        put(&workspace, "feed", 1, &[&format!(r#"{{"id":1,"seq":2,"{column}":true}}"#)]);
+        let said = failure(&workspace.run(&[]), "f");
+        assert!(said.contains("reserved-name") && said.contains(column), "{said}");
+        assert_eq!(table(&workspace, "t"), ["1|1"], "{column}");
+    }
 }
 
 /// A side table that is gone or damaged is said, with the way out; the rows stay as they are.

@@ -6,18 +6,20 @@
 
 use pipeline::auto_cdc::{
     ChangeFeed, ChangeFlow, ChangeInput, DELETE_COLUMN, END_AT, SEQUENCE_COLUMN, START_AT, ScdType, SnapshotVersions,
-    TRUNCATE_COLUMN, is_internal, reserved_prefix,
+    TRUNCATE_COLUMN, reserved_prefix,
 };
 use pipeline::change_feed::COMMIT_VERSION;
 use pipeline::data_type::{DataType, Field};
 use pipeline::diagnostic::{Diagnostic, nearest};
 use pipeline::graph::{Flow, FlowId, Source};
 use pipeline::text::{Span, Spanned};
+use pipeline::validate::{by_ingestion_time, is_ingestion_time};
 
 use crate::columns::Misfit;
-use crate::plans::{InputSchemas, Output};
+use crate::plans::{InputSchemas, Output, PlannedQuery};
 
 use super::Work;
+use super::origin::Origin;
 
 impl Work<'_> {
     /// False if the source has a column with a name that is not its to give; then its query isn't planned, which would
@@ -45,7 +47,8 @@ impl Work<'_> {
     }
 
     /// The columns that a flow gives its target; None if they can't be known. What is wrong is reported.
-    pub(super) fn change_columns(&mut self, id: FlowId, output: &Output) -> Option<Vec<Field>> {
+    pub(super) fn change_columns(&mut self, id: FlowId, query: &PlannedQuery) -> Option<Vec<Field>> {
+        let PlannedQuery { output, plan, .. } = query;
         let flow = self.engine.graph().flow(id);
         let change = flow.change.as_deref().expect("asked of flows of AUTO CDC only");
         let fields = match output {
@@ -60,6 +63,10 @@ impl Work<'_> {
         };
         let mut found = check(flow, change, fields);
         found.extend(self.sequence_of_table_feed(flow, change, fields));
+        found.extend(change.feed().and_then(|feed| {
+            let at = fields.iter().position(|field| field.name == SEQUENCE_COLUMN)?;
+            sequence_orders_nothing(flow, feed, &Origin::of(plan, at))
+        }));
         let is_sound = !found.iter().any(Diagnostic::is_error);
         found.into_iter().for_each(|wrong| self.report(wrong));
         let sequence = match &change.input {
@@ -111,7 +118,8 @@ impl Work<'_> {
     }
 
     /// The type of the versions that `WITH VERSION` gives, kept for the flow's columns.
-    pub(super) fn version(&mut self, id: FlowId, output: &Output) {
+    pub(super) fn version(&mut self, id: FlowId, query: &PlannedQuery) {
+        let PlannedQuery { output, plan, .. } = query;
         let flow = self.engine.graph().flow(id);
         let Some(version) = &flow.version else { return };
         let span = version.query.span;
@@ -123,7 +131,11 @@ impl Work<'_> {
         };
         match output {
             Output::Fields(fields) | Output::Names { fields, .. } => match fields.as_slice() {
-                [field] if is_orderable(&field.data_type) => {
+                [_] if Origin::of(plan, 0).is_null() => self.report(Diagnostic {
+                    condition: Some("APPLY_CHANGES_FROM_SNAPSHOT_ERROR.NULL_SNAPSHOT_VERSION"),
+                    ..error(format!("the version of flow `{}` is NULL", flow.name))
+                }),
+                [field] if field.data_type.has_order() => {
                     self.analysis.sequences[id.0] = Some(field.data_type.clone());
                 }
                 [field] => {
@@ -147,7 +159,7 @@ impl Work<'_> {
 fn check(flow: &Flow, change: &ChangeFlow, fields: &[Field]) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     let span = source_span(change);
-    let source: Vec<&Field> = fields.iter().filter(|field| !is_internal(&field.name)).collect();
+    let source: Vec<&Field> = fields.iter().filter(|field| !change.adds(&field.name)).collect();
     found.extend(source.iter().filter_map(|field| reserved_name(flow, change, &field.name, span)));
     let names: Vec<&str> = source.iter().map(|field| field.name.as_str()).collect();
     let kept: Vec<&str> = change.kept_columns(&names).into_iter().map(|at| names[at]).collect();
@@ -158,8 +170,8 @@ fn check(flow: &Flow, change: &ChangeFlow, fields: &[Field]) -> Vec<Diagnostic> 
             found.push(not_found(flow, "KEYS", "changeDataFeed", key, &names));
             continue;
         };
-        if holds_map(&field.data_type) {
-            let message = format!("key `{}` is {}, which can't be compared", key.value, field.data_type);
+        if !field.data_type.has_order() {
+            let message = format!("key `{}` is {}, which has no order", key.value, field.data_type);
             found.push(Diagnostic::error("key-type", key.span, message).help("take columns of plain values as keys"));
         }
         if let Some(columns) = change.feed().and_then(|feed| feed.columns.as_ref())
@@ -211,7 +223,7 @@ fn check_feed(flow: &Flow, feed: &ChangeFeed, fields: &[Field], names: &[&str], 
             ),
         }
     }
-    if let Some(data_type) = field_type(fields, SEQUENCE_COLUMN).filter(|data_type| !is_orderable(data_type)) {
+    if let Some(data_type) = field_type(fields, SEQUENCE_COLUMN).filter(|data_type| !data_type.has_order()) {
         let message = format!("`SEQUENCE BY` of flow `{}` has no order: it is {data_type}", flow.name);
         found.push(
             Diagnostic::error("sequence-not-orderable", feed.sequence_span, message)
@@ -231,6 +243,30 @@ fn check_feed(flow: &Flow, feed: &ChangeFeed, fields: &[Field], names: &[&str], 
         }
     }
     found
+}
+
+/// What is wrong with a sequence that is the same for all events, or tells when they came.
+fn sequence_orders_nothing(flow: &Flow, feed: &ChangeFeed, origin: &Origin) -> Option<Diagnostic> {
+    let span = feed.sequence_span;
+    if origin.is_null() {
+        return Some(
+            Diagnostic::error("null-sequence", span, format!("`SEQUENCE BY` of flow `{}` is always NULL", flow.name))
+                .condition("AUTOCDC_MICROBATCH_VALIDATION.NULL_SEQUENCE")
+                .reason("an event without a sequence has no place in its key's history")
+                .help("order by a column that the source set when the row changed: its version, log position or time"),
+        );
+    }
+    if let Some(time) = &origin.ingestion_time {
+        // What the clause itself calls is told by `pipeline::validate`.
+        let is_told = feed.sequence_words.iter().any(|word| is_ingestion_time(word));
+        return (!is_told).then(|| by_ingestion_time(flow, feed, time));
+    }
+    origin.is_constant().then(|| {
+        let message = format!("`SEQUENCE BY` of flow `{}` is the same for every event", flow.name);
+        Diagnostic::warning("sequence-is-constant", span, message)
+            .reason("the events of a key tie: the one that stands last in the source wins, late or not")
+            .help("order by a column that the source set when the row changed: its version, log position or time")
+    })
 }
 
 fn not_a_condition(clause: &str, span: Span, data_type: &str) -> Diagnostic {
@@ -310,6 +346,11 @@ fn misfit_of_change(flow: &Flow, change: &ChangeFlow, misfit: &Misfit) -> Diagno
             }
         }
     }
+    if let Misfit::Duplicate { column } | Misfit::Reserved { column } = misfit
+        && let Some(wrong) = reserved_name(flow, change, column, source_span(change))
+    {
+        return wrong;
+    }
     let (code, help) = match misfit {
         Misfit::Duplicate { .. } => ("duplicate-column", "name one of them differently in a temporary view"),
         _ => ("column-type", "cast it in a temporary view to a type that tables hold, such as STRING"),
@@ -336,18 +377,4 @@ fn unknown<'a>(list: &'a [Spanned<String>], columns: &[&str]) -> impl Iterator<I
 
 fn field_type(fields: &[Field], name: &str) -> Option<DataType> {
     fields.iter().find(|field| field.name.eq_ignore_ascii_case(name)).map(|field| field.data_type.clone())
-}
-
-fn holds_map(data_type: &DataType) -> bool {
-    match data_type {
-        DataType::Map(..) => true,
-        DataType::Array(element) => holds_map(element),
-        DataType::Struct(fields) => fields.iter().any(|field| holds_map(&field.data_type)),
-        _ => false,
-    }
-}
-
-/// Everything but maps has an order.
-fn is_orderable(data_type: &DataType) -> bool {
-    !holds_map(data_type)
 }

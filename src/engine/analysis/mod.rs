@@ -4,12 +4,13 @@
 //! - `mod.rs`: the analysis from wave to wave of the graph
 //! - `inputs.rs`: the columns of what a query reads; `table.rs`: those of a dataset's table
 //! - `change.rs`: a flow of AUTO CDC over the columns of its source; `change_target.rs`: those of one table together; `drift.rs`:
-//!   against what its target was built with
+//!   against what its target was built with; `origin.rs`: what its sequence is made of
 
 mod change;
 mod change_target;
 mod drift;
 mod inputs;
+mod origin;
 mod table;
 
 use std::collections::{BTreeSet, HashMap};
@@ -25,8 +26,9 @@ use crate::content_key::ContentKey;
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::lint;
-use crate::plans::{InputSchemas, Output, Planned, ReadingId};
+use crate::plans::{InputSchemas, Output, Planned, PlannedQuery, ReadingId};
 use crate::recorded::Recorded;
+use crate::session::name_differently;
 use crate::source::remembered::Sources;
 use crate::stream_rules;
 
@@ -187,11 +189,11 @@ impl<'a> Work<'a> {
         let planned = self.engine.plans().plan(self.engine, wanted).await?;
         let mut given: HashMap<FlowId, Option<Vec<Field>>> = HashMap::new();
         for (id, planned) in ids.into_iter().zip(planned) {
-            let output = self.planned(id, &planned);
+            let query = self.planned(id, &planned);
             match id {
-                ReadingId::View(id) => self.view(id, output),
-                ReadingId::Version(id) => output.into_iter().for_each(|output| self.version(id, output)),
-                ReadingId::Flow(id) => drop(given.insert(id, output.and_then(|output| self.flow(id, output)))),
+                ReadingId::View(id) => self.view(id, query.map(|query| &query.output)),
+                ReadingId::Version(id) => query.into_iter().for_each(|query| self.version(id, query)),
+                ReadingId::Flow(id) => drop(given.insert(id, query.and_then(|query| self.flow(id, query)))),
             }
         }
         for id in wave {
@@ -215,7 +217,7 @@ impl<'a> Work<'a> {
     }
 
     /// The columns that a query gives; what is wrong with it is reported.
-    fn planned<'p>(&mut self, id: ReadingId, planned: &'p Planned) -> Option<&'p Output> {
+    fn planned<'p>(&mut self, id: ReadingId, planned: &'p Planned) -> Option<&'p PlannedQuery> {
         let graph = self.engine.graph();
         let reading = id.reading(graph);
         match &planned.query {
@@ -231,7 +233,7 @@ impl<'a> Work<'a> {
                     self.report(*wrong);
                     return None;
                 }
-                Some(&query.output)
+                Some(query)
             }
             Err(errors) => {
                 if errors.is_empty() {
@@ -262,10 +264,11 @@ impl<'a> Work<'a> {
     }
 
     /// The columns that a flow's query gives; None if they fit no table.
-    fn flow(&mut self, id: FlowId, output: &Output) -> Option<Vec<Field>> {
+    fn flow(&mut self, id: FlowId, query: &PlannedQuery) -> Option<Vec<Field>> {
         let flow = self.engine.graph().flow(id);
+        let output = &query.output;
         if flow.change.is_some() && !matches!(output, Output::Names { .. }) {
-            return self.change_columns(id, output);
+            return self.change_columns(id, query);
         }
         let span = flow.reading.query.span;
         match output {
@@ -284,9 +287,7 @@ impl<'a> Work<'a> {
             Output::Misfits(misfits) => {
                 for misfit in misfits {
                     let (code, help) = match &misfit {
-                        Misfit::Duplicate { column } => {
-                            ("duplicate-column", format!("name one of them differently: … AS {column}_2"))
-                        }
+                        Misfit::Duplicate { column } => ("duplicate-column", name_differently(column)),
                         _ => ("column-type", "cast it to a type that tables hold, such as STRING".to_string()),
                     };
                     self.analysis.diagnostics.push(Diagnostic::error(code, span, misfit.to_string()).help(help));

@@ -4,7 +4,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use datafusion::common::ScalarValue;
-use pipeline::auto_cdc::{END_AT, START_AT};
+use pipeline::auto_cdc::{END_AT, START_AT, ScdType};
 use pipeline::change::AppliedDataset;
 use pipeline::data_type::{DataType, Field};
 use pipeline::ddl::parse_type;
@@ -14,7 +14,7 @@ use pipeline::graph::{Dataset, DatasetId, FlowId, Source};
 use pipeline::text::Span;
 
 use crate::columns::{Columns, Misfit, grow};
-use crate::data_type::{position, schema_from_arrow};
+use crate::data_type::{position, schema_from_arrow, to_arrow};
 use crate::error::{Error, Result};
 
 use super::Work;
@@ -49,8 +49,13 @@ impl<'a> Work<'a> {
                 true => grow(&target, fields),
                 false => merge(&target, fields),
             };
+            let mut outcome = outcome;
             if let Some(declared) = &declared {
                 self.check_not_null(dataset, *flow, declared, fields);
+                let change = self.engine.graph().flow(*flow).change.as_ref();
+                if change.is_some_and(|change| change.scd_type() == ScdType::Two) {
+                    outcome = outcome.and_then(|grown| exact_bounds(declared, fields).map(|()| grown));
+                }
             }
             match outcome {
                 Ok(grown) => columns = Some(grown),
@@ -158,14 +163,20 @@ impl<'a> Work<'a> {
                 };
                 let reads_files = graph.all_inputs(&flow.reading).iter().any(|i| matches!(i.source, Source::Files(_)));
                 let mut cast = match flow.kind.is_change() {
-                    _ if is_bound(column) => format!("make it the type of the sequence: SEQUENCE BY CAST(… AS {to})"),
+                    true if is_bound(column) => format!(
+                        "declare it as the sequence is, {column} {from}; or make the sequence {to}: SEQUENCE BY CAST(… AS {to})"
+                    ),
                     true => format!("make it {to} in a temporary view, CAST(… AS {to}) AS {column}, and read that"),
                     false => format!("make it {to} in the query: CAST(… AS {to}) AS {column}"),
                 };
                 if reads_files && !is_bound(column) {
                     cast.push_str(&format!(", or give read_files schemaHints => \"{column} {to}\""));
                 }
-                diagnostic.reason(format!("{from} can't be widened to {to}")).help(match is_stored {
+                let reason = match flow.kind.is_change() && is_bound(column) {
+                    true => format!("{START_AT} and {END_AT} are sequences: their type is exactly the sequence's"),
+                    false => format!("{from} can't be widened to {to}"),
+                };
+                diagnostic.reason(reason).help(match is_stored {
                     true => format!("{cast}; or build the table anew: flowbench run --full-refresh {label}"),
                     false => cast,
                 })
@@ -330,6 +341,25 @@ impl<'a> Work<'a> {
 /// True for the columns that SCD type 2 adds.
 fn is_bound(column: &str) -> bool {
     [START_AT, END_AT].iter().any(|bound| bound.eq_ignore_ascii_case(column))
+}
+
+/// Bounds are compared with sequences as they are, so a wider type doesn't do.
+fn exact_bounds(declared: &Columns, given: &[Field]) -> Result<(), Vec<Misfit>> {
+    let mut misfits = Vec::new();
+    for field in given.iter().filter(|field| is_bound(&field.name)) {
+        let column = position(&declared.fields, &field.name).map(|at| &declared.fields[at]);
+        if let Some(column) = column.filter(|column| to_arrow(&column.data_type) != to_arrow(&field.data_type)) {
+            misfits.push(Misfit::Type {
+                column: column.name.clone(),
+                from: field.data_type.to_string(),
+                to: column.data_type.to_string(),
+            });
+        }
+    }
+    match misfits.is_empty() {
+        true => Ok(()),
+        false => Err(misfits),
+    }
 }
 
 /// Columns of flows among themselves, before anything is stored: the wider type wins, whichever comes first.

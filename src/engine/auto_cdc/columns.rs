@@ -3,9 +3,10 @@
 
 use datafusion::common::{Column, DataFusionError};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast};
-use pipeline::auto_cdc::{ChangeFlow, END_AT, START_AT, ScdType, is_internal};
+use pipeline::auto_cdc::{ChangeFlow, DELETE_COLUMN, END_AT, START_AT, ScdType, is_internal};
 use pipeline::data_type::{DataType, Field};
 
+use super::position::POSITION;
 use super::spec::{TargetSpec, is_interval};
 use crate::columns::{Columns, Misfit, grow, output_fields};
 use crate::data_type::{from_arrow, position, to_arrow};
@@ -39,6 +40,7 @@ impl FlowColumns {
         table: &Columns,
     ) -> Result<FlowColumns, Vec<Misfit>> {
         let given: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+        reserved(change, &given)?;
         let kept = change.kept_columns(&given);
         let kept_schema = schema.project(&kept).expect("the indices are the schema's own");
         let mut fields = output_fields(&kept_schema)?;
@@ -84,6 +86,22 @@ impl FlowColumns {
             }
         }
         LogicalPlanBuilder::from(query).project(expressions)?.build()
+    }
+}
+
+/// Refuses columns of the source whose names are AUTO CDC's: they would be taken for conditions, sequences or bounds.
+fn reserved(change: &ChangeFlow, given: &[&str]) -> Result<(), Vec<Misfit>> {
+    let is_table_feed = change.reads_table_feed(given);
+    let is_added = |name: &str| name == POSITION || change.adds(name) || (is_table_feed && name == DELETE_COLUMN);
+    let is_once = |name: &str| given.iter().filter(|other| **other == name).count() == 1;
+    let misfits: Vec<Misfit> = given
+        .iter()
+        .filter(|name| change.reserves(name) && !(is_added(name) && is_once(name)))
+        .map(|name| Misfit::Reserved { column: name.to_string() })
+        .collect();
+    match misfits.is_empty() {
+        true => Ok(()),
+        false => Err(misfits),
     }
 }
 

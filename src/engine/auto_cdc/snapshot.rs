@@ -209,7 +209,7 @@ async fn queried_version(run: &FlowRun<'_>) -> Result<Option<ArrayRef>> {
     };
     match rows.as_slice() {
         [] => Ok(None),
-        [version] if version.len() == 1 && version.is_null(0) => {
+        [version] if version.len() == 1 && version.logical_null_count() > 0 => {
             invalid("the version of its snapshot is NULL", "NULL_SNAPSHOT_VERSION")
         }
         [version] if version.len() == 1 => {

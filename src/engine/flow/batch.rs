@@ -343,6 +343,13 @@ pub(crate) fn completion(run: &FlowRun<'_>, rows: u64) -> Completion {
 
 pub(crate) fn misfit(run: &FlowRun<'_>, misfits: &[crate::columns::Misfit]) -> Error {
     let what: Vec<String> = misfits.iter().map(ToString::to_string).collect();
+    if misfits.iter().any(|misfit| matches!(misfit, crate::columns::Misfit::Reserved { .. })) {
+        return Error::user(
+            "reserved-name",
+            format!("flow `{}`: {}", run.flow.name, what.join("; ")),
+            "rename the column in the source, or in a temporary view that the flow reads",
+        );
+    }
     Error::user(
         "schema-mismatch",
         format!("flow `{}` doesn't fit table `{}`: {}", run.flow.name, run.dataset.label, what.join("; ")),

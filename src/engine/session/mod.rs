@@ -38,6 +38,7 @@ use crate::error::{Error, Result};
 use crate::functions;
 
 pub use plan::{PlanningSession, plan};
+pub(crate) use plan_error::name_differently;
 pub use plan_error::{PlanError, PlanErrorKind};
 pub(crate) use syntax::parse_data_type;
 pub(crate) use types::{timestamp, timestamp_ntz};

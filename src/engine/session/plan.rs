@@ -24,7 +24,7 @@ use pipeline::parse::SparkDialect;
 use pipeline::text::offset_of;
 use regex::Regex;
 
-use super::plan_error::{PlanError, PlanErrorKind, other, quoted, unknown_column, unknown_function};
+use super::plan_error::{PlanError, PlanErrorKind, name_differently, other, quoted, unknown_column, unknown_function};
 use super::spelling::{self, Mend, Target};
 use super::words::{self, lower_first, plain};
 use super::{flow_state, literals, syntax};
@@ -340,7 +340,7 @@ impl Planner<'_> {
                 return PlanError {
                     message: format!("the query gives two columns named `{name}`"),
                     range: range.or_else(|| self.places.find(&name)),
-                    help: Some(format!("name one of them differently: … AS {name}_2")),
+                    help: Some(name_differently(&name)),
                     edit: None,
                     kind: PlanErrorKind::DuplicateColumn { name },
                 };

@@ -83,6 +83,15 @@ pub(super) fn quoted(name: &str) -> String {
     if is_plain { name.to_string() } else { format!("`{}`", name.replace('`', "``")) }
 }
 
+/// How to tell two columns of this name apart; an expression without alias is its own name.
+pub(crate) fn name_differently(name: &str) -> String {
+    let is_word = quoted(name) == name && !["null", "true", "false"].contains(&name.to_lowercase().as_str());
+    match is_word {
+        true => format!("name one of them differently: … AS {name}_2"),
+        false => "give each of them a name: … AS a, … AS b".to_string(),
+    }
+}
+
 pub(super) fn unknown_column(field: &Column, known: &[Column], range: Option<Range<usize>>) -> PlanError {
     let name = field.name.clone();
     let of =

@@ -4,6 +4,7 @@
 //!
 //! Not here: operators (`operators`), upper and lower case (`spelling`), functions that are only functions.
 
+use std::collections::HashSet;
 use std::ops::{ControlFlow, Range};
 
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
@@ -11,7 +12,7 @@ use datafusion::sql::sqlparser::ast::{
     AccessExpr, BinaryOperator, CaseWhen, CastKind, DataType, DuplicateTreatment, ExactNumberInfo, Expr, Function,
     FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList, FunctionArguments, GroupByExpr,
     GroupByWithModifier, Ident, NullTreatment, ObjectName, ObjectNamePart, OrderByExpr, OrderByKind, OrderByOptions,
-    Query, Select, SelectItem, SetExpr, Spanned, Statement, UnaryOperator, Value, VisitMut, VisitorMut,
+    Query, Select, SelectItem, SetExpr, SetQuantifier, Spanned, Statement, UnaryOperator, Value, VisitMut, VisitorMut,
 };
 use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::{Span, Token};
@@ -64,6 +65,7 @@ impl VisitorMut for Rewriter<'_> {
 
     /// `ORDER BY ALL` orders by every column of the select list, computed ones too.
     fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<Self::Break> {
+        name_later_branches(&mut query.body);
         if let Some(order) = &mut query.order_by
             && let OrderByKind::All(options) = &order.kind
             && let SetExpr::Select(select) = &*query.body
@@ -427,6 +429,56 @@ fn called(name: &str, expr: &Expr) -> Option<Vec<Expr>> {
 /// The function's result in another type.
 fn counted(function: &Function, data_type: DataType) -> Expr {
     cast(Expr::Function(function.clone()), data_type)
+}
+
+/// True if a set operation pairs columns by their names.
+fn is_by_name(quantifier: SetQuantifier) -> bool {
+    matches!(quantifier, SetQuantifier::ByName | SetQuantifier::AllByName | SetQuantifier::DistinctByName)
+}
+
+/// Gives a column whose name an earlier one has the name `name#position`, which no query can mean.
+fn name_apart(items: &mut [SelectItem]) {
+    let mut names: HashSet<String> = HashSet::new();
+    for (at, item) in items.iter_mut().enumerate() {
+        let (name, expr) = match item {
+            SelectItem::UnnamedExpr(expr) => match &*expr {
+                Expr::Identifier(name) => (name.value.clone(), expr.clone()),
+                Expr::CompoundIdentifier(parts) => match parts.last() {
+                    Some(name) => (name.value.clone(), expr.clone()),
+                    None => continue,
+                },
+                other => (other.to_string(), expr.clone()),
+            },
+            SelectItem::ExprWithAlias { expr, alias } => (alias.value.clone(), expr.clone()),
+            _ => continue,
+        };
+        if !names.insert(name.to_lowercase()) {
+            *item = SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('`', format!("{name}#{}", at + 1)) };
+        }
+    }
+}
+
+/// The first branch of a set operation names its columns, but DataFusion wants the names of every branch to differ:
+/// `UNION ALL SELECT 7, 7`. Those that come again in a later branch are named by their position.
+fn name_later_branches(body: &mut SetExpr) {
+    fn name_all(branch: &mut SetExpr) {
+        match branch {
+            SetExpr::Select(select) => name_apart(&mut select.projection),
+            SetExpr::Query(query) => name_all(&mut query.body),
+            SetExpr::SetOperation { left, right, set_quantifier, .. } if !is_by_name(*set_quantifier) => {
+                name_all(left);
+                name_all(right);
+            }
+            _ => {}
+        }
+    }
+    match body {
+        SetExpr::SetOperation { left, right, set_quantifier, .. } if !is_by_name(*set_quantifier) => {
+            name_later_branches(left);
+            name_all(right);
+        }
+        _ => {}
+    }
 }
 
 fn is_wildcard(item: &SelectItem) -> bool {

@@ -7,6 +7,8 @@ use std::sync::LazyLock;
 use datafusion::error::DataFusionError;
 use regex::{Captures, Regex};
 
+use super::plan_error::name_differently;
+
 /// An error for people.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Worded {
@@ -75,7 +77,7 @@ static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
             let name = found[1].rsplit_once(" AS ").map_or_else(|| last_part(&found[1]), |(_, alias)| alias);
             Worded {
                 message: format!("the query gives two columns named `{name}`"),
-                help: Some(format!("name one of them differently: … AS {name}_2")),
+                help: Some(name_differently(name)),
                 place: None,
             }
         }),

@@ -461,11 +461,21 @@ fn snapshot_files(reader: &mut TableReader, is_complete: &mut bool) -> Option<Ch
             },
         };
         reader.choice("order", &[("asc", ())]);
-        let options: Vec<ReadOption> = reader
+        let mut options: Vec<ReadOption> = reader
             .properties("options")
             .into_iter()
             .map(|(name, value)| ReadOption { name, value: Spanned::new(OptionValue::Text(value.value), value.span) })
             .collect();
+        // What didn't fit a file's columns is no fact about a row, and would be tracked as one.
+        let says_of_rescue = |option: &ReadOption| {
+            ["rescuedDataColumn", "schemaEvolutionMode"]
+                .iter()
+                .any(|name| name.eq_ignore_ascii_case(&option.name.value))
+        };
+        if !options.iter().any(says_of_rescue) {
+            let name = Spanned::new("rescuedDataColumn".to_string(), span);
+            options.push(ReadOption { name, value: Spanned::new(OptionValue::Text(String::new()), span) });
+        }
         Some((
             FilesCall { path: path?, options },
             SnapshotFiles { version_regex: pattern?, version_type: version_type? },

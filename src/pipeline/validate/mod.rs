@@ -38,6 +38,7 @@ mod unknown_predecessor;
 mod view;
 mod view_depth;
 
+pub use auto_cdc::ingestion_time::{by_ingestion_time, is_ingestion_time};
 pub use auto_cdc::tracked::words as tracked_words;
 pub use blocks::fold as fold_consequences;
 
@@ -81,6 +82,7 @@ const RULES: &[Rule] = &[
     auto_cdc::ingestion_time::check,
     auto_cdc::plain_stream::check,
     auto_cdc::reserved_name::check,
+    auto_cdc::end_at::check,
     auto_cdc::properties::check,
 ];
 

@@ -41,7 +41,7 @@ pub struct KeyCodec {
 impl KeyCodec {
     /// A codec for columns of these types; for a sequence there is one. Error: `non-orderable-key` for arrays and maps.
     pub fn new(types: Vec<DataType>) -> Result<KeyCodec> {
-        match types.iter().find(|data_type| !is_orderable(data_type)) {
+        match types.iter().find(|data_type| !data_type.has_order()) {
             Some(data_type) => Err(Error::user(
                 "non-orderable-key",
                 format!("values of type {data_type} have no order"),
@@ -108,14 +108,6 @@ pub fn count_nulls(columns: &[ArrayRef], examples: usize) -> Vec<NullCount> {
         _ => NullCount { count: 0, rows: Vec::new() },
     };
     columns.iter().map(nulls_of).collect()
-}
-
-fn is_orderable(data_type: &DataType) -> bool {
-    match data_type {
-        DataType::Array(_) | DataType::Map(..) => false,
-        DataType::Struct(fields) => fields.iter().all(|field| is_orderable(&field.data_type)),
-        _ => true,
-    }
 }
 
 /// The column in a form that the functions below read: as it is, or cast to the form that `to_arrow` gives.

@@ -9,8 +9,10 @@
 //! - `ingestion_time.rs`: a sequence that says when an event came, not when it was
 //! - `plain_stream.rs`: a table that AUTO CDC keeps, read as if it only grew
 //! - `reserved_name.rs`: names that are ours
+//! - `end_at.rs`: a declared `__END_AT` that may not be NULL
 //! - `properties.rs`: `flowbench.…` properties of a target
 
+pub(super) mod end_at;
 pub(super) mod ingestion_time;
 pub(super) mod insert_beside;
 pub(super) mod keys;
