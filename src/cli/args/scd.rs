@@ -145,7 +145,8 @@ pub enum KeyFlag {
     /// An event was applied after one of a later sequence
     Late,
     /// The first live event has the sequence of the last seeded one
-    Ties,
+    #[value(alias = "ties")]
+    Tie,
 }
 
 impl KeyFlag {
@@ -156,7 +157,7 @@ impl KeyFlag {
             KeyFlag::Gaps => KeyFilter::Gaps,
             KeyFlag::Deleted => KeyFilter::Deleted,
             KeyFlag::Late => KeyFilter::Late,
-            KeyFlag::Ties => KeyFilter::Ties,
+            KeyFlag::Tie => KeyFilter::Tie,
         }
     }
 }

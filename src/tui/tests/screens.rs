@@ -57,6 +57,16 @@ fn an_update_that_completed() {
 }
 
 #[test]
+fn a_log_without_an_event_of_its_filter_says_so() {
+    let mut scene = Scene::after_an_update(120, 36);
+    scene.press("5 f f");
+    let screen = scene.screen();
+    assert!(screen.contains("no event is an error; f shows all events") && !screen.contains("nothing has"), "{screen}");
+    scene.press("f");
+    assert!(!scene.screen().contains("no event"));
+}
+
+#[test]
 fn an_update_that_failed() {
     see("failed", Scene::opened, |scene| {
         scene.run_into_a_failure();
