@@ -283,7 +283,7 @@ Examples:
         dataset: String,
     },
 
-    /// Looks into tables of AUTO CDC: the history of a key, the table at a time, whether all is as it must be
+    /// Looks into tables of AUTO CDC: the history of a key, the table at a time, what is wrong
     #[command(subcommand)]
     Scd(ScdCommand),
 

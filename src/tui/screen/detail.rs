@@ -154,11 +154,11 @@ fn draw_check(app: &mut App, inner: Rect, buffer: &mut Buffer) {
     let Some(check) = app.scd.check().cloned() else { return draw_nothing(app, &app.scd.check, inner, buffer) };
     let counts = check.counts;
     let mut head = format!(
-        " {} keys, {} rows, {} open, {} events",
-        count(counts.keys),
-        count(counts.rows),
+        " {}, {}, {} open, {}",
+        counted(counts.keys, "key", "keys"),
+        counted(counts.rows, "row", "rows"),
         count(counts.open_rows),
-        count(counts.events)
+        counted(counts.events, "event", "events")
     );
     for (n, what) in [
         (counts.deleted, "deleted"),
