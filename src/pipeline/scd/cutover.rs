@@ -214,6 +214,27 @@ mod tests {
     use super::*;
 
     #[test]
+    fn flows_that_load_snapshots_are_named_as_what_is_not_compared() {
+        let check = |names: &[&str]| CutoverCheck {
+            target: "t".to_string(),
+            scd_type: ScdType::One,
+            sequence_type: "BIGINT".to_string(),
+            seed_flows: Vec::new(),
+            live_flows: Vec::new(),
+            snapshot_flows: names.iter().map(ToString::to_string).collect(),
+            key_count: 0,
+            verdicts: Vec::new(),
+            first_changes: None,
+            keys: Vec::new(),
+            next: None,
+        };
+        let words = |names: &[&str]| check(names).not_compared().unwrap_or_default();
+        assert_eq!(words(&[]), "");
+        assert_eq!(words(&["a"]), "flow `a` loads snapshots, which this check does not compare");
+        assert_eq!(words(&["a", "b"]), "flows `a`, `b` load snapshots, which this check does not compare");
+    }
+
+    #[test]
     fn verdicts_compare_the_first_live_with_the_last_seeded_sequence() {
         let cases = [
             (None, None, None),
