@@ -7,7 +7,7 @@ use std::path::{Component, Path};
 use std::time::SystemTime;
 
 use chrono::{NaiveDate, NaiveTime};
-use include_dir::{Dir, DirEntry, include_dir};
+use include_dir::{Dir, DirEntry, File, include_dir};
 use pipeline::diagnostic::nearest;
 use serde_json::json;
 
@@ -21,6 +21,7 @@ const SETTINGS_FILE: &str = "flowbench.toml";
 
 /// Where the examples find their data, seen from `workspaces/<name>`; a copy has it beside its files.
 const SAMPLES_IN_REPOSITORY: &str = "../../samples";
+const WORKSPACES_IN_REPOSITORY: &str = "workspaces";
 const SAMPLES_IN_COPY: &str = "samples";
 
 const SETTINGS: &str = include_str!("init/flowbench.toml");
@@ -104,8 +105,7 @@ fn copy_example(folder: &Path, example: &Dir<'_>) -> Result<usize, Trouble> {
         files += 1;
         match below.to_str() {
             Some(SETTINGS_FILE) => settings = Some(contents),
-            // The example's own speaks of the repository around it.
-            Some("README.md") => write(&folder.join(below), copy_readme(example).as_bytes())?,
+            Some("README.md") => write(&folder.join(below), copy_readme(example, file).as_bytes())?,
             _ => write(&folder.join(below), &contents)?,
         }
     }
@@ -124,17 +124,24 @@ fn copy_example(folder: &Path, example: &Dir<'_>) -> Result<usize, Trouble> {
     Ok(files)
 }
 
-/// What a copy says of itself.
-fn copy_readme(example: &Dir<'_>) -> String {
-    let name = example.path().display();
-    format!(
-        "# {name}\n\nA copy of flowbench's example `{name}`, with its data in `samples/`. The days in the data's paths are\n\
-         its files' times.\n\n    flowbench run\n    flowbench status\n    flowbench graph\n    flowbench run --plan\n\n\
-         Then change something in `transformations/` while `flowbench validate --watch` runs beside it.\n"
-    )
+/// The walk-through of an example, without the ways through the repository around it: a copy is entered already, and
+/// its samples have their times.
+fn copy_readme(example: &Dir<'_>, readme: &File<'_>) -> String {
+    const NOTE: &str = "\n(A copy of an example of flowbench, with its data in `samples/`: the days in the data's paths are its \
+                        files' times. What is said of `samples/generate.py` holds in a clone of flowbench.)\n";
+    let is_way = |line: &str| {
+        ["    cd workspaces/", "    python3 samples/", "From the root of the project:"]
+            .iter()
+            .any(|way| line.starts_with(way))
+    };
+    let mut lines = readme.contents_utf8().unwrap_or_default().lines();
+    let title = lines.next().unwrap_or_default();
+    let rest: String = lines.filter(|line| !is_way(line)).flat_map(|line| [line, "\n"]).collect();
+    let own_path = format!(" {WORKSPACES_IN_REPOSITORY}/{}", example.path().display());
+    format!("{title}\n{NOTE}{}", rest.replace(&own_path, ""))
 }
 
-fn files_of<'a>(dir: &'a Dir<'a>) -> Vec<&'a include_dir::File<'a>> {
+fn files_of<'a>(dir: &'a Dir<'a>) -> Vec<&'a File<'a>> {
     let mut found = Vec::new();
     for entry in dir.entries() {
         match entry {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use pipeline::definition::DatasetKind;
 use pipeline::graph::FlowId;
+use pipeline::number::counted;
 use pipeline::report::{DoctorReport, Finding};
 use pipeline::resume::{Facts, FoundTable, Refusal, Resume, resume};
 
@@ -256,7 +257,11 @@ impl Engine {
             if removed > 0 {
                 findings.push(Finding {
                     code: "unreferenced-files".to_string(),
-                    message: format!("table `{}`: {removed} files that no version needs were removed", table.name()),
+                    message: format!(
+                        "table `{}`: removed {} no version needs",
+                        table.name(),
+                        counted(removed as u64, "file that", "files that")
+                    ),
                     help: None,
                     is_mended: true,
                 });
@@ -273,7 +278,7 @@ impl Engine {
         if !repair {
             findings.push(finding(
                 "state-lost",
-                format!("state.db is gone and {} tables exist", tables.len()),
+                format!("state.db is gone and {}", counted(tables.len() as u64, "table exists", "tables exist")),
                 "put state.db back from a copy, or take over what the tables tell: flowbench doctor --repair",
             ));
             return Ok(());
@@ -377,9 +382,9 @@ impl Engine {
             findings.push(finding(
                 "checkpoint-lost",
                 format!(
-                    "flow `{}` has written {} batches to `{}`; which of its input that was is lost with state.db",
+                    "flow `{}` has written {} to `{}`; which of its input that was is lost with state.db",
                     flow.name,
-                    batch + 1,
+                    counted(batch as u64 + 1, "batch", "batches"),
                     dataset.label
                 ),
                 &format!(

@@ -83,7 +83,10 @@ fn tell(update: &Update, label: &str, Compacted { files_before, files_after }: C
     update.recorder.report(
         Level::Info,
         About::dataset(label),
-        format!("`{label}`: {files_before} files joined to {files_after}"),
+        format!(
+            "`{label}`: {} joined to {files_after}",
+            pipeline::number::counted(files_before as u64, "file", "files")
+        ),
         Details::Maintenance {
             operation: "COMPACT".to_string(),
             files_added: files_after as u64,

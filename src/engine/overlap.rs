@@ -63,10 +63,13 @@ pub(crate) async fn overlaps(
                 notices.push(Notice {
                     code: "source-overlap",
                     message: format!(
-                        "source overlap: {shared} files are read by flow `{}` and by flow `{}`; `{target}` will hold their rows twice",
-                        a.name, b.name
+                        "source overlap: {} read by flow `{}` and by flow `{}`; `{target}` will hold their rows twice",
+                        pipeline::number::counted(shared as u64, "file is", "files are"),
+                        a.name,
+                        b.name
                     ),
-                    help: "bound one of them (its path, modifiedAfter, a WHERE), or make rows distinct downstream".to_string(),
+                    help: "bound one of them (its path, modifiedAfter, a WHERE), or make rows distinct downstream"
+                        .to_string(),
                 });
             }
         }

@@ -254,7 +254,8 @@ impl Engine {
         let folder = self.storage().join(&found.table_path);
         if !is_confirmed {
             let rows = crate::table::Table::open(&folder)?.and_then(|table| table.row_count());
-            let rows = rows.map_or_else(|| "its rows".to_string(), |rows| format!("{rows} rows"));
+            let rows =
+                rows.map_or_else(|| "its rows".to_string(), |rows| pipeline::number::counted(rows, "row", "rows"));
             return Err(Error::Refused {
                 refusal: Refusal::Unconfirmed {
                     notices: vec![Notice {

@@ -236,7 +236,7 @@ pub const ACTIONS: &[Row] = &[
                 Action::KeyFilter,
                 &["f"],
                 "filter",
-                "Lists all keys, or those with gaps, with a delete at last, with late events, with ties",
+                "Lists all keys, or those with gaps, with a delete at last, with late events, with a tie",
             ),
         ),
     ),

@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::fixture::{TestWorkspace, find};
+use super::changes::folders;
+use super::snapshot_backfill::{backfill, event, live, put_state};
+use crate::fixture::{RUNTIME, TestWorkspace, find};
 
 /// A table over `data/seed` (once) and `data/live`; events `{"id", "seq", "op", "v"}`.
 fn pipeline(scd_type: u8) -> String {
@@ -76,7 +78,13 @@ fn d_6_keys_whose_last_legacy_row_is_closed_stay_open_and_the_recipe_ends_them()
     let workspace = TestWorkspace::new(&legacy(LEGACY_SEED));
     put_legacy(&workspace);
     assert_eq!(workspace.command(&["validate"]).diagnostics("legacy-rows-stay-open").len(), 0, "it has not run yet");
+    // A workbench that is open meanwhile is told to look again, once.
+    let workbench = workspace.engine();
+    let recheck = || RUNTIME.block_on(workbench.recheck_sources()).expect("a state that can be read");
+    recheck();
+    assert!(!recheck(), "nothing is new");
     workspace.run_ok(&[]);
+    assert_eq!((recheck(), recheck()), (true, false));
     let open = "SELECT id, name FROM history WHERE __END_AT IS NULL ORDER BY id";
     assert_eq!(workspace.rows(open), ["1|Anna", "2|Bob", "3|Cy"]);
 
@@ -202,4 +210,30 @@ fn sources_without_a_file_are_said_to_have_nothing() {
     let check = workspace.command(&["cutover", "check", "t"]);
     assert_eq!((check.code, verdicts(&check.result)), (Some(0), counted(&[("seed_only", 1)])), "{check}");
     assert_eq!(check.result["live_flows"][0]["evidence"], "nothing");
+}
+
+#[test]
+fn a_snapshot_is_no_seed_of_the_cutover_and_the_check_says_so() {
+    let workspace = TestWorkspace::new(&(live() + &backfill()));
+    folders(&workspace, &["changes", "state"]);
+    super::changes::put(&workspace, "changes", 0, &[&event(1, "new", "2025-02-01")]);
+    put_state(&workspace, &[(1, "old"), (2, "other")]);
+    for _ in ["before they run", "after"] {
+        let check = workspace.command(&["cutover", "check", "customers"]);
+        assert_eq!((check.code, verdicts(&check.result)), (Some(0), counted(&[("live_only", 1)])), "{check}");
+        assert_eq!((&check.result["seed_flows"], &check.result["snapshot_flows"]), (&json!([]), &json!(["backfill"])));
+        workspace.run_ok(&[]);
+    }
+}
+
+#[test]
+fn keys_with_a_tie_are_asked_for_by_the_word_of_their_flag() {
+    let workspace = workspace(2, &["1 1 U a", "2 2 U b"], &["1 1 U c", "2 3 U d"]);
+    workspace.run_ok(&[]);
+    // `ties` was its word before.
+    for word in ["tie", "ties"] {
+        let page = workspace.command(&["scd", "keys", "t", "--only", word]);
+        let keys: Vec<&Value> = page.result["keys"].as_array().expect("keys").iter().map(|key| &key["key"]).collect();
+        assert_eq!(keys, [&json!([{ "column": "id", "value": "1" }])], "{word}: {page}");
+    }
 }

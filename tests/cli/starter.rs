@@ -74,3 +74,21 @@ fn broken_files_are_shown_with_their_place_and_nothing_runs() {
         (&"transformations/broken.sql".into(), &2.into(), &20.into())
     );
 }
+
+#[test]
+fn a_copied_example_keeps_its_walk_through_without_the_ways_of_the_repository() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, lines) in [
+        ("customers_scd2_migration", &["flowbench cutover check customers_history", "| c13 | 2024-07-01 |"] as &[_]),
+        ("customers_scd1_snapshot", &["    flowbench run --flow customers_incremental_cdc", "| c04 | free on"]),
+        ("registration", &["\n    flowbench run\n", "What to look at"]),
+    ] {
+        expect(folder.path(), 0, &["init", name, "--sample", name]);
+        let readme = std::fs::read_to_string(folder.path().join(name).join("README.md")).unwrap();
+        assert!(readme.starts_with(&format!("# {name}: ")), "{readme}");
+        for line in lines {
+            assert!(readme.contains(line), "{line}: {readme}");
+        }
+        assert!(!readme.contains("workspaces/") && readme.contains("A copy of an example"), "{readme}");
+    }
+}

@@ -144,9 +144,9 @@ Examples:
     #[command(after_help = "\
 Without a selection every flow runs: streaming tables append what is new in their sources,
 materialized views are recomputed if an input changed, once flows (backfills) run one time and are
-then done. A flow starts when those that write what it reads, and those that it depends on (DEPENDS
-ON, depends_on), have ended. Ctrl-C stops at the next batch boundary; the next run goes on from there.
-Lists are comma separated and repeatable.
+then done. A flow starts when those that write what it reads, and those that it depends on
+(DEPENDS ON, depends_on), have ended. Ctrl-C stops at the next batch boundary; the next run goes on
+from there. Lists are comma separated and repeatable.
 
 Examples:
   flowbench run                              everything
@@ -284,7 +284,7 @@ Examples:
         dataset: String,
     },
 
-    /// Looks into tables of AUTO CDC: the history of a key, the table at a time, whether all is as it must be
+    /// Looks into tables of AUTO CDC: the history of a key, the table at a time, what is wrong
     #[command(subcommand)]
     Scd(ScdCommand),
 

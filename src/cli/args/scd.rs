@@ -4,7 +4,7 @@ use clap::{Subcommand, ValueEnum};
 
 #[derive(Debug, Subcommand)]
 pub enum ScdCommand {
-    /// Prints the versions of a key and the events that made them: flow, micro-batch, source file and record
+    /// Prints the versions of a key, and the events that made them with flow, batch and record
     #[command(after_help = "\
 Of SCD type 1 the newest event of a key is kept, so that is what there is to see.
 
@@ -21,8 +21,11 @@ Examples:
 
     /// Lists the keys of a table
     #[command(after_help = "\
-Flags: deleted (not there now), gaps (deleted, and there again later), late (an event was applied after
-one of a later sequence), tie (the first live event has the sequence of the last seeded one).
+Flags:
+  deleted  not there now
+  gaps     deleted, and there again later
+  late     an event was applied after one of a later sequence
+  tie      the first live event has the sequence of the last seeded one
 
 Example:
   flowbench scd keys customers --only late --limit 50")]
@@ -84,7 +87,7 @@ Example:
         limit: usize,
     },
 
-    /// Checks a table against its events: intervals, open rows, nothing missing, nothing too much
+    /// Checks a table against its events: intervals, open rows, nothing missing or too much
     #[command(after_help = "Exit code 1 if something is wrong.\n\nExample:\n  flowbench scd check customers")]
     Check {
         /// Name of a table that flows of AUTO CDC write
@@ -96,8 +99,9 @@ Example:
 pub enum CutoverCommand {
     /// Compares the last seeded and the first live sequence of every key
     #[command(after_help = "\
-The seed is what flows of AUTO CDC ONCE apply. A flow that has not run is judged by all that its source
-has now, and nothing is written: so the check works before the live flow is started, and after.
+The seed is what flows of AUTO CDC ONCE apply; snapshots are no seed here and are not compared.
+A flow that has not run is judged by all that its source has now, and nothing is written:
+so the check works before the live flow is started, and after.
 
 Verdicts:
   contiguous  the first live event comes after the last seeded one
@@ -105,11 +109,12 @@ Verdicts:
   live only   new since the cutover
   stale       the first live event comes before the last seeded one: SCD type 1 passes it over,
               SCD type 2 puts it into history; the current row stays the seed's
-  tie         both have the same sequence: the live event wins
+  tie         both have the same sequence: the live event wins, unless only the seeded one
+              is a delete
 
-Of SCD type 2, once both have run, the first live change of each seeded key is checked too: exactly one
-new version that starts where the one before ends, or none if nothing tracked changed. Exit code 1 if
-a key is stale or tied, or a first change went wrong.
+Of SCD type 2, once both have run, the first live change of each seeded key is checked too:
+exactly one new version that starts where the one before ends, or none if nothing tracked changed.
+Exit code 1 if a key is stale or tied, or a first change went wrong.
 
 Examples:
   flowbench cutover check customers
@@ -145,7 +150,8 @@ pub enum KeyFlag {
     /// An event was applied after one of a later sequence
     Late,
     /// The first live event has the sequence of the last seeded one
-    Ties,
+    #[value(alias = "ties")]
+    Tie,
 }
 
 impl KeyFlag {
@@ -156,7 +162,7 @@ impl KeyFlag {
             KeyFlag::Gaps => KeyFilter::Gaps,
             KeyFlag::Deleted => KeyFilter::Deleted,
             KeyFlag::Late => KeyFilter::Late,
-            KeyFlag::Ties => KeyFilter::Ties,
+            KeyFlag::Tie => KeyFilter::Tie,
         }
     }
 }

@@ -29,20 +29,25 @@ pub fn history(history: &KeyHistory, style: Style, width: Option<usize>) -> Stri
         out.push('\n');
     }
     if !history.versions.is_empty() {
-        let headings =
-            [("v".to_string(), Align::Right), ("from".to_string(), Align::Left), ("to".to_string(), Align::Left)];
+        let headings: &[(&str, Align)] = match history.scd_type {
+            // The row is what its newest event made of it; such a table knows no end.
+            ScdType::One => &[("v", Align::Right), ("sequence", Align::Left)],
+            ScdType::Two => &[("v", Align::Right), ("from", Align::Left), ("to", Align::Left)],
+        };
+        let headings = headings.iter().map(|(name, align)| (name.to_string(), *align));
         let columns = history
             .columns
             .iter()
             .map(|column| (column.name.clone(), if column.is_numeric { Align::Right } else { Align::Left }));
-        let mut grid = Grid::with_columns(headings.into_iter().chain(columns));
+        let mut grid = Grid::with_columns(headings.chain(columns));
         for version in &history.versions {
-            let end = match (&version.end, history.scd_type) {
-                (Some(end), _) => end.as_str().into(),
-                (None, _) => Cell::new("open", Look::Good),
+            let end = match &version.end {
+                Some(end) => end.as_str().into(),
+                None => Cell::new("open", Look::Good),
             };
-            let interval = [version.number.to_string().into(), version.start.as_str().into(), end];
-            grid.row(interval.into_iter().chain(version.values.iter().map(value)));
+            let end = (history.scd_type == ScdType::Two).then_some(end);
+            let interval = [version.number.to_string().into(), version.start.as_str().into()];
+            grid.row(interval.into_iter().chain(end).chain(version.values.iter().map(value)));
         }
         out.push('\n');
         out.push_str(&grid.render(style, width));
@@ -239,7 +244,8 @@ pub fn cutover(check: &CutoverCheck, style: Style, width: Option<usize>) -> Stri
         number::counted(check.key_count, "key", "keys")
     );
     for (side, flows) in [("seed", &check.seed_flows), ("live", &check.live_flows)] {
-        let flows: Vec<String> = flows.iter().map(flow).collect();
+        let not_compared = check.not_compared().filter(|_| side == "seed");
+        let flows: Vec<String> = flows.iter().map(flow).chain(not_compared).collect();
         let flows = if flows.is_empty() { "no flow".to_string() } else { flows.join(", ") };
         out.push_str(&format!("{} {flows}\n", style.dim(side)));
     }

@@ -85,10 +85,16 @@ impl Engine {
         let facts = self.facts()?;
         let (before, now) = (self.sources(), Sources::new(self.root()));
         self.analyse_with(&facts.recorded, &now, &BTreeSet::new(), true).await?;
-        lint::look(self, self.state_for_reading()?.as_ref(), &facts.history, &now).await?;
+        let state = self.state_for_reading()?;
+        // To `now` every listing is new; what tables tell is new once. What can't be read is said by whoever reads it.
+        let has_news = match &state {
+            Some(state) => self.look_for_closed_keys(state).await.unwrap_or(false),
+            None => false,
+        };
+        lint::look(self, state.as_ref(), &facts.history, &now).await?;
         let is_same = before.is_same(&now);
         self.remember_sources(now);
-        Ok(!is_same)
+        Ok(has_news || !is_same)
     }
 
     /// Lists what the warnings of an analysis ask for and no analysis has needed: sources whose columns are on record.

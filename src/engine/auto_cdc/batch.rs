@@ -15,6 +15,7 @@ use datafusion::physical_plan::execute_stream_partitioned;
 use futures::StreamExt;
 use pipeline::auto_cdc::{ChangeFlow, NullKeys, SEQUENCE_COLUMN};
 use pipeline::event::{ChangeMetrics, Details, FlowMetrics, Level};
+use pipeline::number::counted;
 use pipeline::timeline::{Class, Kind};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -251,7 +252,7 @@ pub(super) fn tell_dropped(run: &FlowRun<'_>, batch: i64, dropped: u64) {
         run.update.recorder.notice(
             run.about().batch(batch),
             "keyless-events",
-            format!("{dropped} events without a key were dropped"),
+            format!("{} dropped", counted(dropped, "event without a key was", "events without a key were")),
             Some("they are left out because of null_keys = \"drop\"".to_string()),
         );
     }
@@ -285,8 +286,8 @@ fn tell(
             about(),
             "sequence-ties",
             format!(
-                "{} events have the key and sequence of another, different one: {}",
-                applied.counts.ties,
+                "{} the key and sequence of another, different one: {}",
+                counted(applied.counts.ties, "event has", "events have"),
                 examples.join("; ")
             ),
             Some(
@@ -301,7 +302,11 @@ fn tell(
         run.update.recorder.report(
             Level::Info,
             about(),
-            format!("{} TRUNCATE events: {} rows left the table", applied.truncations, applied.rows_removed),
+            format!(
+                "{}: {} left the table",
+                counted(applied.truncations, "TRUNCATE event", "TRUNCATE events"),
+                counted(applied.rows_removed, "row", "rows")
+            ),
             Details::Notice { code: "truncated".to_string(), help: None },
         );
     }

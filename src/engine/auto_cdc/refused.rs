@@ -18,9 +18,9 @@ impl Refused {
             return Some(Error::user(
                 "null-sequence",
                 format!(
-                    "{flow}: batch {batch} has {} events whose SEQUENCE BY is NULL, so they have no place in their key's \
-                     history [AUTOCDC_MICROBATCH_VALIDATION.NULL_SEQUENCE]: {}",
-                    self.null_sequences,
+                    "{flow}: batch {batch} has {} whose SEQUENCE BY is NULL, and so no place in the history of a \
+                     key [AUTOCDC_MICROBATCH_VALIDATION.NULL_SEQUENCE]: {}",
+                    pipeline::number::counted(self.null_sequences, "event", "events"),
                     examples(&|what| what == "SEQUENCE BY")
                 ),
                 "nothing of the batch was applied; give the events a sequence, or leave them out in a temporary view that \

@@ -17,6 +17,7 @@ use arrow::compute::cast;
 use pipeline::auto_cdc::{ChangeFlow, ChangeOptions, NullKeys, SnapshotFiles, SnapshotInput, SnapshotVersions};
 use pipeline::data_type::DataType;
 use pipeline::event::{ChangeMetrics, FlowMetrics};
+use pipeline::number::counted;
 use pipeline::timeline::Class;
 use tokio::sync::mpsc;
 
@@ -219,7 +220,10 @@ async fn queried_version(run: &FlowRun<'_>) -> Result<Option<ArrayRef>> {
         }
         rows => {
             let count: usize = rows.iter().map(|rows| rows.len()).sum();
-            invalid(&format!("its version query gives {count} rows"), "INVALID_SNAPSHOT_VERSION")
+            invalid(
+                &format!("its version query gives {}", counted(count as u64, "row", "rows")),
+                "INVALID_SNAPSHOT_VERSION",
+            )
         }
     }
 }
@@ -435,10 +439,10 @@ impl Guard {
             return Err(Error::user(
                 "snapshot-duplicate-keys",
                 format!(
-                    "{}: {} rows of the snapshot have the key of another row \
+                    "{}: {} the key of another row \
                      [APPLY_CHANGES_FROM_SNAPSHOT_ERROR.DUPLICATE_KEY_VIOLATION]: {}",
                     self.flow,
-                    seen.duplicates,
+                    counted(seen.duplicates, "row of the snapshot has", "rows of the snapshot have"),
                     seen.duplicate_keys.join("; ")
                 ),
                 "nothing was written; a snapshot has one row a key: choose one in the snapshot's query, \
@@ -449,8 +453,10 @@ impl Guard {
             return Err(Error::user(
                 "snapshot-empty",
                 format!(
-                    "{}: the snapshot is empty, which would delete all {} rows of `{}`",
-                    self.flow, self.rows_before, self.label
+                    "{}: the snapshot is empty, which would delete all of `{}`, {}",
+                    self.flow,
+                    self.label,
+                    counted(self.rows_before, "row", "rows")
                 ),
                 "nothing was written; if it is right, allow it: allow_empty_snapshot = true, or \
                  TBLPROPERTIES ('flowbench.allowEmptySnapshot' = 'true')",
@@ -467,8 +473,9 @@ impl Guard {
         Err(Error::user(
             "snapshot-deletes-too-much",
             format!(
-                "{}: the snapshot lacks {absent} of the {before} keys of `{}`, more than max_delete_fraction = {} allows",
+                "{}: the snapshot lacks {absent} of the {} of `{}`, more than max_delete_fraction = {} allows",
                 self.flow,
+                counted(before, "key", "keys"),
                 self.label,
                 f64::from(most.millionths) / 1e6
             ),

@@ -14,6 +14,7 @@ use datafusion::logical_expr::LogicalPlan;
 use pipeline::auto_cdc::SnapshotVersions;
 use pipeline::event::{Details, FlowMetrics, Level};
 use pipeline::graph::Reading;
+use pipeline::number::counted;
 use pipeline::resume::{Facts, FoundTable, Resume, resume};
 
 use super::FlowRun;
@@ -60,9 +61,9 @@ pub(crate) async fn bring_up(run: &FlowRun<'_>, sources: &mut [OpenSource]) -> R
                     run.about(),
                     "commits-lost",
                     format!(
-                        "table `{}` lost {} commits of this flow; their input is read again",
+                        "table `{}` lost {} of this flow; the input is read again",
                         run.dataset.label,
-                        lost.len()
+                        counted(lost.len() as u64, "commit", "commits")
                     ),
                     None,
                 );
@@ -310,7 +311,7 @@ pub(crate) fn mark(run: &FlowRun<'_>, batch: i64, metrics: &FlowMetrics, version
     run.update.state.mark_committed(&run.record.flow_id, run.generation, batch, &committed, now_us())?;
     fail_point::hit("marked", Some(&run.flow.name))?;
     run.live.add(metrics);
-    let mut message = format!("batch {batch} committed: {} rows", metrics.rows_out);
+    let mut message = format!("batch {batch} committed: {}", counted(metrics.rows_out, "row", "rows"));
     for (count, what) in [(metrics.rescued_values, "values rescued"), (metrics.corrupt_records, "corrupt records")] {
         if count > 0 {
             message.push_str(&format!(", {count} {what}"));

@@ -8,6 +8,7 @@ use std::time::Instant;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
 use pipeline::event::{Details, FlowMetrics, Level};
+use pipeline::number::counted;
 
 use super::FlowRun;
 use super::batch::{partitions, plan};
@@ -105,7 +106,7 @@ pub(crate) async fn run(run: &FlowRun<'_>) -> Result<()> {
     run.update.recorder.report(
         Level::Info,
         run.about(),
-        format!("`{}` recomputed: {rows_out} rows", run.dataset.label),
+        format!("`{}` recomputed: {}", run.dataset.label, counted(rows_out, "row", "rows")),
         Details::BatchProgress { metrics, table_version: Some(version) },
     );
     run.update.recorder.check()

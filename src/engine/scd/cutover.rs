@@ -79,6 +79,13 @@ impl Engine {
             .map(|id| graph.flow(*id))
             .filter(|flow| flow.kind.is_change() && !flow.kind.is_snapshot())
             .collect();
+        let snapshot_flows = dataset
+            .iter()
+            .flat_map(|dataset| &dataset.flows)
+            .map(|id| graph.flow(*id))
+            .filter(|flow| flow.kind.is_snapshot())
+            .map(|flow| flow.name.clone())
+            .collect();
         let mut known = applied(state.as_ref(), stored.as_ref().map(|(table, _)| table))?;
         let waiting: Vec<&Flow> = flows
             .iter()
@@ -120,6 +127,7 @@ impl Engine {
             sequence_type: target.sequence.to_string(),
             seed_flows: seed_flows.into_iter().map(|(_, flow)| flow).collect(),
             live_flows: live_flows.into_iter().map(|(_, flow)| flow).collect(),
+            snapshot_flows,
             key_count: 0,
             verdicts: Vec::new(),
             first_changes: (target.scd_type == ScdType::Two && are_all_applied).then(FirstChangeCounts::default),

@@ -307,7 +307,7 @@ fn report_metrics(update: &Update, states: &BTreeMap<FlowId, RunState>) {
         update.recorder.report(
             Level::Metrics,
             About::flow(&flow.name, &update.engine.graph().dataset(flow.target).label),
-            format!("{} rows", metrics.rows_out),
+            pipeline::number::counted(metrics.rows_out, "row", "rows"),
             Details::FlowProgress { status: RunState::Running, metrics },
         );
     }

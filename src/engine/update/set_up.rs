@@ -7,6 +7,7 @@ use std::sync::Arc;
 use pipeline::definition::DatasetKind;
 use pipeline::event::{Details, Level};
 use pipeline::graph::{Dataset, DatasetId, ExternalId, FlowId, Graph};
+use pipeline::number::counted;
 use pipeline::plan::FlowAction;
 use pipeline::resume::Refusal;
 
@@ -69,7 +70,7 @@ impl Update {
                 self.recorder.report(
                     Level::Info,
                     About::flow(&flow.name, target),
-                    format!("listed {}: {} files", spec.path, listed.files.len()),
+                    format!("listed {}: {}", spec.path, counted(listed.files.len() as u64, "file", "files")),
                     Details::OperationProgress {
                         operation: "AUTO_LOADER_LISTING".to_string(),
                         source: spec.path.clone(),
@@ -166,7 +167,12 @@ impl Update {
             self.recorder.report(
                 Level::Info,
                 About::dataset(&dataset.label),
-                format!("{} `{}` with {} flows", dataset.kind().words(), dataset.label, dataset.flows.len()),
+                format!(
+                    "{} `{}` with {}",
+                    dataset.kind().words(),
+                    dataset.label,
+                    counted(dataset.flows.len() as u64, "flow", "flows")
+                ),
                 Details::DatasetDefinition {
                     dataset_type: dataset.kind().words().to_string(),
                     num_flows: dataset.flows.len(),

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use crate::diagnostic::{Diagnostic, nearest};
 use crate::name::{DatasetName, Name};
 use crate::parse::parameters::substitute;
+use crate::parse::toml_file::table_names;
 use crate::parse::toml_reader::{Expand, TableReader, key_span};
 use crate::parse::toml_tree::{Parsed, Table, Value, parse_toml};
 use crate::path::check_local;
@@ -42,12 +43,12 @@ pub fn settings(workspace: &Workspace) -> (Settings, Vec<Diagnostic>) {
     let [pipeline, configuration_table, limits, paths] =
         ["pipeline", "configuration", "limits", "paths"].map(|key| top.table(key));
     let sources = top.tables("source");
-    for key in ["streaming_table", "materialized_view", "temporary_view", "view", "flow"] {
+    for key in table_names() {
         top.refuse(
             key,
             "misplaced-table",
             format!("`{key}` doesn't belong in flowbench.toml"),
-            "move it to a .toml file in transformations/",
+            "move it to a .toml file in transformations/, or wherever `sources` of [pipeline] looks",
         );
     }
     top.finish();

@@ -30,6 +30,8 @@ pub struct CutoverCheck {
     pub sequence_type: String,
     pub seed_flows: Vec<CutoverFlow>,
     pub live_flows: Vec<CutoverFlow>,
+    /// Flows that load snapshots: what they seed is no event of a key, and is not compared.
+    pub snapshot_flows: Vec<String>,
     pub key_count: u64,
     /// One each, in the order of [`Verdict::ALL`].
     pub verdicts: Vec<VerdictCount>,
@@ -46,6 +48,16 @@ impl CutoverCheck {
     pub fn holds(&self) -> bool {
         let is_good = |count: &VerdictCount| !matches!(count.verdict, Verdict::Stale | Verdict::Tie) || count.keys == 0;
         self.verdicts.iter().all(is_good) && self.first_changes.as_ref().is_none_or(|changes| changes.wrong == 0)
+    }
+
+    /// What is to be said of [`CutoverCheck::snapshot_flows`], if there are any.
+    pub fn not_compared(&self) -> Option<String> {
+        let names = self.snapshot_flows.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+        Some(match self.snapshot_flows.len() {
+            0 => return None,
+            1 => format!("flow {names} loads snapshots, which this check does not compare"),
+            _ => format!("flows {names} load snapshots, which this check does not compare"),
+        })
     }
 
     /// Keys of a verdict.
@@ -85,7 +97,7 @@ pub enum Verdict {
     /// The first live sequence is before the last seeded one: SCD type 1 passes such an event over, SCD type 2 puts it
     /// into history; the row that holds now stays the seed's.
     Stale,
-    /// Both have the same sequence: the live event wins.
+    /// Both have the same sequence: the live event wins, unless only the seeded one is a delete.
     Tie,
 }
 
@@ -124,8 +136,8 @@ impl Verdict {
             Verdict::Contiguous => "last seeded < first live",
             Verdict::SeedOnly => "no live event yet",
             Verdict::LiveOnly => "new since the cutover",
-            Verdict::Stale => "first live < last seeded: passed over, or put into history",
-            Verdict::Tie => "first live = last seeded: the live event wins",
+            Verdict::Stale => "earlier: passed over, or into history",
+            Verdict::Tie => "equal: delete wins, else the live one",
         }
     }
 }
@@ -200,6 +212,27 @@ impl FirstChangeCounts {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn flows_that_load_snapshots_are_named_as_what_is_not_compared() {
+        let check = |names: &[&str]| CutoverCheck {
+            target: "t".to_string(),
+            scd_type: ScdType::One,
+            sequence_type: "BIGINT".to_string(),
+            seed_flows: Vec::new(),
+            live_flows: Vec::new(),
+            snapshot_flows: names.iter().map(ToString::to_string).collect(),
+            key_count: 0,
+            verdicts: Vec::new(),
+            first_changes: None,
+            keys: Vec::new(),
+            next: None,
+        };
+        let words = |names: &[&str]| check(names).not_compared().unwrap_or_default();
+        assert_eq!(words(&[]), "");
+        assert_eq!(words(&["a"]), "flow `a` loads snapshots, which this check does not compare");
+        assert_eq!(words(&["a", "b"]), "flows `a`, `b` load snapshots, which this check does not compare");
+    }
 
     #[test]
     fn verdicts_compare_the_first_live_with_the_last_seeded_sequence() {

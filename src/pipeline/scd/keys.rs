@@ -22,12 +22,12 @@ pub enum KeyFilter {
     Gaps,
     Deleted,
     Late,
-    Ties,
+    Tie,
 }
 
 impl KeyFilter {
     /// All, in the order in which they are offered.
-    pub const ALL: [KeyFilter; 4] = [KeyFilter::Gaps, KeyFilter::Deleted, KeyFilter::Late, KeyFilter::Ties];
+    pub const ALL: [KeyFilter; 4] = [KeyFilter::Gaps, KeyFilter::Deleted, KeyFilter::Late, KeyFilter::Tie];
 
     /// `gaps`.
     pub fn word(self) -> &'static str {
@@ -35,7 +35,7 @@ impl KeyFilter {
             KeyFilter::Gaps => "gaps",
             KeyFilter::Deleted => "deleted",
             KeyFilter::Late => "late",
-            KeyFilter::Ties => "ties",
+            KeyFilter::Tie => "tie",
         }
     }
 }
@@ -85,7 +85,7 @@ impl KeyFlags {
             KeyFilter::Gaps => self.has_gaps,
             KeyFilter::Deleted => self.is_deleted,
             KeyFilter::Late => self.is_late,
-            KeyFilter::Ties => self.has_tie,
+            KeyFilter::Tie => self.has_tie,
         }
     }
 

@@ -345,10 +345,10 @@ impl App {
                     .map(|flow| flow.flow.as_str())
                     .collect();
                 let text = format!(
-                    "update {} {}: {} rows in {}",
+                    "update {} {}: {} in {}",
                     report.number,
                     report.state,
-                    pipeline::number::count(rows),
+                    pipeline::number::counted(rows, "row", "rows"),
                     pipeline::number::duration(report.duration_ms)
                 );
                 match report.state {

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use pipeline::diagnostic::{Diagnostic, Severity};
 use pipeline::event::{Event, Level, State};
 use pipeline::graph::{DatasetId, FlowId};
+use pipeline::number::counted;
 use pipeline::text::Span;
 
 use super::list::Move;
@@ -363,12 +364,12 @@ impl App {
             let place = self.place_of(found).map(|place| format!("{place} ")).unwrap_or_default();
             format!("{place}{}", found.message)
         });
+        let warnings = counted(warnings as u64, "warning", "warnings");
+        let errors = counted(errors as u64, "error", "errors");
         let (role, text) = match place {
             Some(first) => (Role::Error, format!("{first}  (checked in {took_ms} ms; ]d goes there)")),
-            None if before.0 > 0 => {
-                (Role::Good, format!("fixed: no errors, {warnings} warnings; checked in {took_ms} ms"))
-            }
-            None => (Role::Good, format!("checked in {took_ms} ms: {errors} errors, {warnings} warnings")),
+            None if before.0 > 0 => (Role::Good, format!("fixed: no errors, {warnings}; checked in {took_ms} ms")),
+            None => (Role::Good, format!("checked in {took_ms} ms: {errors}, {warnings}")),
         };
         self.say(role, text);
         self.twin("flowbench validate");

@@ -307,6 +307,7 @@ pub fn holds_words(check: &CutoverCheck) -> (Role, String) {
         faults.push(counted(wrong, "first change is wrong", "first changes are wrong"));
     }
     match check.holds() {
+        true if check.seed_flows.is_empty() => (Role::Muted, format!("there is no seed to compare: {keys} looked at")),
         true => (Role::Good, format!("the live feed takes over where the seed ends: {keys} looked at")),
         false => (Role::Warning, format!("{keys} looked at: {}", faults.join(", "))),
     }

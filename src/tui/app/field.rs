@@ -8,9 +8,24 @@ pub struct Field {
     text: String,
     /// Byte offset, on a character boundary.
     cursor: usize,
+    /// The whole text is selected: what is typed next replaces it.
+    is_selected: bool,
 }
 
 impl Field {
+    /// A field that offers a text: it stays if a key moves in it, and goes if one types.
+    pub fn offering(text: &str) -> Field {
+        let mut field = Field::default();
+        field.insert(text);
+        field.is_selected = !text.is_empty();
+        field
+    }
+
+    /// True as long as what is typed replaces the text.
+    pub fn is_selected(&self) -> bool {
+        self.is_selected
+    }
+
     /// What was typed.
     pub fn text(&self) -> &str {
         &self.text
@@ -24,6 +39,7 @@ impl Field {
     /// Takes a key; false if it means nothing to a text.
     pub fn key(&mut self, key: Key) -> bool {
         match key {
+            Key { code: Code::Backspace | Code::Delete, .. } if self.is_selected => self.insert(""),
             Key { code: Code::Char('u'), ctrl: true, .. } => {
                 self.text.drain(..self.cursor);
                 self.cursor = 0;
@@ -56,11 +72,16 @@ impl Field {
                 None => return false,
             },
         }
+        self.is_selected = false;
         true
     }
 
-    /// Inserts pasted text; line ends become blanks.
+    /// Inserts pasted text, in the place of a selected one; line ends become blanks.
     pub fn insert(&mut self, text: &str) {
+        if std::mem::take(&mut self.is_selected) {
+            self.text.clear();
+            self.cursor = 0;
+        }
         let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
         self.text.insert_str(self.cursor, &text);
         self.cursor += text.len();
@@ -91,5 +112,28 @@ mod tests {
         assert!(!field.key(Key::parse("PageUp").unwrap()));
         field.key(Key::parse("Ctrl-u").unwrap());
         assert_eq!(field.text(), "");
+    }
+
+    #[test]
+    fn an_offered_text_goes_when_one_types_and_stays_when_one_moves_in_it() {
+        for (keys, text) in [
+            (&["5"] as &[_], "5"),
+            (&["5", "6"], "56"),
+            (&["Backspace"], ""),
+            (&["Delete", "5"], "5"),
+            (&["End", "5"], "20245"),
+            (&["Left", "Backspace"], "204"),
+            (&["PageUp", "5"], "5"),
+        ] {
+            let mut field = Field::offering("2024");
+            for name in keys {
+                field.key(Key::parse(name).unwrap());
+            }
+            assert_eq!(field.text(), text, "{keys:?}");
+            assert!(!field.is_selected());
+        }
+        let mut field = Field::offering("2024");
+        field.insert("2025-01");
+        assert_eq!(field.text(), "2025-01");
     }
 }

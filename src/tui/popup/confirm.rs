@@ -7,7 +7,7 @@ use pipeline::answer::{Answer, Problem};
 use pipeline::command::Command;
 use pipeline::definition::DatasetKind;
 use pipeline::graph::{DatasetId, Graph};
-use pipeline::number::{bytes, count, counted};
+use pipeline::number::{bytes, counted};
 use pipeline::plan::{Notice, UpdateRequest};
 use pipeline::report::ResetReport;
 use ratatui::buffer::Buffer;
@@ -337,7 +337,7 @@ pub fn reset_facts(report: &ResetReport) -> Vec<(Role, &'static str, String)> {
 }
 
 fn rows(rows: Option<u64>) -> String {
-    rows.map_or("its rows".to_string(), |rows| format!("{} rows", count(rows)))
+    rows.map_or("its rows".to_string(), |rows| counted(rows, "row", "rows"))
 }
 
 /// Names in backticks; many are counted.

@@ -56,9 +56,9 @@ pub fn draw(app: &mut App, filter: &Field, list: &List, area: Rect, buffer: &mut
             [] => String::new(),
             screens => screens.iter().map(|screen| screen.title()).collect::<Vec<_>>().join(", "),
         };
-        let doc_width = usize::from(inner.width).saturating_sub(26);
+        let doc_width = usize::from(inner.width).saturating_sub(28);
         let line = Line::from(vec![
-            Span::styled(format!(" {:<14}", keys(row)), theme.style(Role::Key)),
+            Span::styled(format!(" {:<16}", keys(row)), theme.style(Role::Key)),
             Span::styled(format!("{place:<7} "), theme.style(Role::Muted)),
             Span::raw(fit(row.doc, doc_width).into_owned()),
         ]);

@@ -374,7 +374,11 @@ pub fn plan_lines(plan: &PlanReport) -> Vec<(Role, String)> {
             (files, 0) => {
                 format!("{}, {} new; ", number::counted(files, "file", "files"), number::bytes(backlog.bytes))
             }
-            (files, versions) => format!("{files} files, {versions} versions new; "),
+            (files, versions) => format!(
+                "{}, {} new; ",
+                number::counted(files, "file", "files"),
+                number::counted(versions, "version", "versions")
+            ),
         });
         let role = if line.starts_with("run") || line.starts_with("full") { Role::Text } else { Role::Muted };
         // What is new first: the end of a line is cut in a narrow terminal.

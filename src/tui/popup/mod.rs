@@ -79,9 +79,7 @@ impl Popup {
 
     /// A sequence to look at; `text` is the one that is looked at.
     pub fn time(kind: &str, text: &str) -> Popup {
-        let mut field = Field::default();
-        field.insert(text);
-        Popup::Time { kind: kind.to_string(), field }
+        Popup::Time { kind: kind.to_string(), field: Field::offering(text) }
     }
 
     /// An update that needs a yes before it may run.

@@ -19,9 +19,14 @@ use crate::widget::text::{fit, fit_middle, width};
 /// From this width on the keys stand beside what happened to one of them.
 const BESIDE_FROM: u16 = 100;
 const KEYS_WIDTH: u16 = 46;
+/// What the keys leave to the other panes, however long their sequences are.
+const BESIDE_KEYS: u16 = 60;
 
 /// Verdicts, the heading, all keys, and the frame.
 const VERDICTS_HEIGHT: u16 = Verdict::ALL.len() as u16 + 4;
+
+/// Cells of a verdict's line beside the number of keys, the example and the meaning.
+const VERDICT_CELLS: usize = 3 + 10 + 1 + 1 + 7 + 2;
 
 /// Cells of a verdict's example.
 const EXAMPLE_MAX: usize = 16;
@@ -39,11 +44,13 @@ pub fn draw(app: &mut App, area: Rect, buffer: &mut Buffer) {
             }
         };
     }
-    let left = Rect { width: KEYS_WIDTH, ..area };
+    let keys_width = app.cutover.keys.rows.iter().map(key_width).max().unwrap_or(0);
+    let keys_width = (keys_width.min(usize::from(u16::MAX)) as u16).min(area.width - BESIDE_KEYS).max(KEYS_WIDTH);
+    let left = Rect { width: keys_width, ..area };
     let summary = summary_height(app).min(left.height / 2);
     summary_pane(app, Rect { height: summary, ..left }, buffer);
     keys(app, Rect { y: left.y + summary, height: left.height - summary, ..left }, buffer);
-    let right = Rect { x: area.x + KEYS_WIDTH, width: area.width - KEYS_WIDTH, ..area };
+    let right = Rect { x: area.x + keys_width, width: area.width - keys_width, ..area };
     let below = VERDICTS_HEIGHT.min(right.height / 2);
     key(app, Rect { height: right.height - below, ..right }, buffer);
     verdicts(app, Rect { y: right.bottom() - below, height: below, ..right }, buffer);
@@ -63,8 +70,12 @@ fn summary_lines(app: &App) -> Vec<(Role, String)> {
         };
     };
     let mut lines = Vec::new();
-    let mut flows = |side: &str, flows: &[CutoverFlow]| {
-        if flows.is_empty() {
+    let mut flows = |side: &str, flows: &[CutoverFlow], snapshots: &[String]| {
+        for flow in snapshots {
+            lines.push((Role::Muted, format!("{side}  {flow}  loads snapshots,")));
+            lines.push((Role::Muted, "      which this check does not compare".to_string()));
+        }
+        if flows.is_empty() && snapshots.is_empty() {
             lines.push((Role::Muted, format!("{side}  no flow")));
         }
         for flow in flows {
@@ -76,8 +87,8 @@ fn summary_lines(app: &App) -> Vec<(Role, String)> {
             lines.push((role, format!("{side}  {}  {evidence}", flow.name)));
         }
     };
-    flows("seed", &check.seed_flows);
-    flows("live", &check.live_flows);
+    flows("seed", &check.seed_flows, &check.snapshot_flows);
+    flows("live", &check.live_flows, &[]);
     if let Some(changes) = check.first_changes {
         let role = if changes.wrong > 0 { Role::Error } else { Role::Text };
         let words = format!(
@@ -140,7 +151,13 @@ fn verdicts(app: &mut App, area: Rect, buffer: &mut Buffer) {
     let wide = usize::from(inner.width);
     let examples = check.verdicts.iter().filter_map(|counted| counted.examples.first()).map(|key| key_values(&key.key));
     let examples = examples.map(|words| width(&words)).max().unwrap_or(0).clamp(7, EXAMPLE_MAX);
-    let head = format!("   {:<12} {:>9} {:>7}  {:<examples$}  meaning", "verdict", "keys", "share", "example");
+    let digits = width(&count(check.key_count)).max(4);
+    // An example goes before a meaning is cut: Enter lists the keys.
+    let meaning = Verdict::ALL.iter().map(|verdict| width(verdict.meaning())).max().unwrap_or(0);
+    let has_examples = VERDICT_CELLS + digits + examples + 2 + meaning <= wide;
+    let examples = has_examples.then_some(examples);
+    let example = examples.map_or(String::new(), |cells| format!("{:<cells$}  ", "example"));
+    let head = format!("   {:<10} {:>digits$} {:>7}  {example}meaning", "verdict", "keys", "share");
     buffer.set_string(inner.x, inner.y, fit(&head, wide), theme.style(Role::Title));
     let mut list = app.cutover.verdicts;
     let height = usize::from(inner.height) - 1;
@@ -149,8 +166,8 @@ fn verdicts(app: &mut App, area: Rect, buffer: &mut Buffer) {
     for at in (list.offset..Verdict::ALL.len() + 1).take(height) {
         let row = Rect { y: inner.y + 1 + (at - list.offset) as u16, height: 1, ..inner };
         let line = match at.checked_sub(1).and_then(|at| Verdict::ALL.get(at)) {
-            Some(verdict) => verdict_line(theme, &check, *verdict, examples),
-            None => Line::from(format!("   {:<12} {:>9}", "all", count(check.key_count))),
+            Some(verdict) => verdict_line(theme, &check, *verdict, digits, examples, wide),
+            None => Line::from(format!("   {:<10} {:>digits$}", "all", count(check.key_count))),
         };
         buffer.set_line(row.x, row.y, &line, row.width);
         cursor_row(app, buffer, row, at == list.cursor, has_keys);
@@ -158,7 +175,15 @@ fn verdicts(app: &mut App, area: Rect, buffer: &mut Buffer) {
     }
 }
 
-fn verdict_line(theme: Theme, check: &CutoverCheck, verdict: Verdict, examples: usize) -> Line<'static> {
+/// A verdict's line of `wide` cells; `digits` and `examples` are the cells of two of its columns.
+fn verdict_line(
+    theme: Theme,
+    check: &CutoverCheck,
+    verdict: Verdict,
+    digits: usize,
+    examples: Option<usize>,
+    wide: usize,
+) -> Line<'static> {
     let keys = check.count(verdict);
     let (mark, role) = verdict_mark(theme, verdict);
     let role = if keys == 0 { Role::Muted } else { role };
@@ -169,14 +194,30 @@ fn verdict_line(theme: Theme, check: &CutoverCheck, verdict: Verdict, examples: 
     let counted = check.verdicts.iter().find(|count| count.verdict == verdict);
     let example =
         counted.and_then(|counted| counted.examples.first()).map(|key| key_values(&key.key)).unwrap_or_default();
-    let example = fit_middle(&example, examples).into_owned();
-    let pad = " ".repeat(examples - width(&example));
+    let example = examples.map_or(String::new(), |cells| {
+        let example = fit_middle(&example, cells);
+        format!("{example}{}  ", " ".repeat(cells - width(&example)))
+    });
+    let room = wide.saturating_sub(VERDICT_CELLS + digits + width(&example));
     Line::from(vec![
-        Span::styled(format!(" {mark} {:<12} {:>9} {share:>7}  ", verdict.words(), count(keys)), theme.style(role)),
-        Span::raw(format!("{example}{pad}  ")),
-        Span::styled(verdict.meaning(), theme.style(Role::Muted)),
+        Span::styled(
+            format!(" {mark} {:<10} {:>digits$} {share:>7}  ", verdict.words(), count(keys)),
+            theme.style(role),
+        ),
+        Span::raw(example),
+        Span::styled(fit(verdict.meaning(), room), theme.style(Role::Muted)),
     ])
 }
+
+/// Cells that a key's line takes with both its sequences whole, and the frame.
+fn key_width(row: &KeyCutover) -> usize {
+    let sequence = |sequence: &Option<String>| sequence.as_deref().map_or(1, width);
+    let change = if row.first_change == Some(FirstChange::Wrong) { " wrong ".len() } else { 0 };
+    width(&key_values(&row.key)) + KEY_CELLS + sequence(&row.last_seeded) + sequence(&row.first_live) + change + 2
+}
+
+/// Cells of a key's line beside its name and its sequences.
+const KEY_CELLS: usize = 9;
 
 fn keys(app: &mut App, area: Rect, buffer: &mut Buffer) {
     let theme = app.options.theme;
@@ -228,7 +269,7 @@ fn keys(app: &mut App, area: Rect, buffer: &mut Buffer) {
         let live = row.first_live.as_deref().unwrap_or(dash);
         let arrow = theme.pick("→", ">");
         // Both sequences stay in sight.
-        let taken = names + 9 + change.iter().map(|span| width(&span.content)).sum::<usize>();
+        let taken = names + KEY_CELLS + change.iter().map(|span| width(&span.content)).sum::<usize>();
         let room = usize::from(inner.width).saturating_sub(taken);
         let (seeded_room, live_room) = match (width(seeded), width(live)) {
             (seeded, live) if seeded + live <= room => (seeded, live),

@@ -1,5 +1,6 @@
 //! Below the versions: what changed between two of them, the events, the check of the table, two times compared.
 
+use pipeline::auto_cdc::ScdType;
 use pipeline::number::{count, counted};
 use pipeline::scd::{KeyHistory, RowChange, Version, key_words};
 use ratatui::buffer::Buffer;
@@ -102,8 +103,14 @@ fn draw_diff(app: &mut App, history: &KeyHistory, inner: Rect, buffer: &mut Buff
     let mut push = |name: &str, value: &dyn Fn(&Version) -> Option<String>| {
         lines.push((false, name.to_string(), base.as_ref().map(value), Some(value(&version))));
     };
-    push("__START_AT", &|version| Some(version.start.clone()));
-    push("__END_AT", &|version| version.end.clone());
+    match history.scd_type {
+        // Such a table has no columns for them: the row is what its newest event made of it.
+        ScdType::One => push("sequence", &|version| Some(version.start.clone())),
+        ScdType::Two => {
+            push("__START_AT", &|version| Some(version.start.clone()));
+            push("__END_AT", &|version| version.end.clone());
+        }
+    }
     push("made by", &|version| {
         let event = history.events.get(version.first_event)?;
         let update = event.update.map_or(String::new(), |update| format!(", update {update}"));
@@ -147,17 +154,17 @@ fn draw_check(app: &mut App, inner: Rect, buffer: &mut Buffer) {
     let Some(check) = app.scd.check().cloned() else { return draw_nothing(app, &app.scd.check, inner, buffer) };
     let counts = check.counts;
     let mut head = format!(
-        " {} keys, {} rows, {} open, {} events",
-        count(counts.keys),
-        count(counts.rows),
+        " {}, {}, {} open, {}",
+        counted(counts.keys, "key", "keys"),
+        counted(counts.rows, "row", "rows"),
         count(counts.open_rows),
-        count(counts.events)
+        counted(counts.events, "event", "events")
     );
     for (n, what) in [
         (counts.deleted, "deleted"),
         (counts.with_gaps, "with gaps"),
         (counts.late, "late"),
-        (counts.ties, "with ties"),
+        (counts.ties, "with a tie"),
     ] {
         if n > 0 {
             head.push_str(&format!(", {} {what}", count(n)));

@@ -27,12 +27,12 @@ pub fn draw(app: &mut App, area: Rect, buffer: &mut Buffer) {
     };
     let inner = pane_frame(app, Pane::Events, area, &format!("Event log · {follow}{level}"), &foot, buffer);
     if total == 0 {
-        buffer.set_string(
-            inner.x + 1,
-            inner.y,
-            "nothing has happened yet; r starts an update",
-            theme.style(Role::Muted),
-        );
+        let text = match app.level {
+            _ if app.known.events.is_empty() => "nothing has happened yet; r starts an update",
+            Level::Error => "no event is an error; f shows all events",
+            _ => "no event is a warning or an error; f twice shows all events",
+        };
+        buffer.set_string(inner.x + 1, inner.y, fit(text, usize::from(inner.width)), theme.style(Role::Muted));
         return;
     }
     let mut list = app.events;

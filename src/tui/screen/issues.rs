@@ -61,7 +61,7 @@ pub fn draw(app: &mut App, inner: Rect, buffer: &mut Buffer) {
             finding: at,
             line: Line::from(vec![
                 Span::styled(head, theme.style(role)),
-                Span::raw(fit(&found.message, room).into_owned()),
+                Span::raw(fit(&one_line(&found.message), room).into_owned()),
             ]),
         });
         if at == cursor {
@@ -91,6 +91,11 @@ pub fn draw(app: &mut App, inner: Rect, buffer: &mut Buffer) {
         app.targets.push((area, Target::Row(Pane::Tabs, line.finding)));
     }
     super::overflow(app, buffer, inner, offset, drawn.len());
+}
+
+/// A text of several lines on one.
+fn one_line(text: &str) -> String {
+    text.lines().map(str::trim).collect::<Vec<_>>().join(" ")
 }
 
 /// The line it stands in with the place marked, why, and how to fix it.
@@ -123,12 +128,12 @@ fn details(app: &App, found: &Diagnostic, cells: usize) -> Vec<Line<'static>> {
         lines.push(Line::from(vec![
             Span::styled(format!("      {bar}"), theme.style(Role::Muted)),
             Span::styled(
-                format!("{}{mark} {}", " ".repeat(indent), fit(reason, reason_room)),
+                format!("{}{mark} {}", " ".repeat(indent), fit(&one_line(reason), reason_room)),
                 theme.style(Theme::severity_role(found.severity)),
             ),
         ]));
     } else if let Some(reason) = &found.reason {
-        lines.push(Line::from(format!("      {}", fit(reason, cells.saturating_sub(6)))));
+        lines.push(Line::from(format!("      {}", fit(&one_line(reason), cells.saturating_sub(6)))));
     }
     for label in &found.labels {
         let place = app
@@ -136,7 +141,7 @@ fn details(app: &App, found: &Diagnostic, cells: usize) -> Vec<Line<'static>> {
             .verdict
             .as_ref()
             .map(|verdict| pipeline::diagnostic::place(&verdict.pipeline.workspace.files, label.span));
-        let text = format!("      {}  {}", place.unwrap_or_default(), label.message);
+        let text = format!("      {}  {}", place.unwrap_or_default(), one_line(&label.message));
         lines.push(Line::styled(fit(&text, cells).into_owned(), theme.style(Role::Muted)));
     }
     if let Some(blocks) = found.blocks_in_words() {
@@ -145,8 +150,12 @@ fn details(app: &App, found: &Diagnostic, cells: usize) -> Vec<Line<'static>> {
     }
     if let Some(help) = &found.help {
         let fix = if found.edit.is_some() { "  (a applies it)" } else { "" };
-        let text = format!("      {} {help}{fix}", theme.pick("→", "->"));
-        lines.push(Line::styled(fit(&text, cells).into_owned(), theme.style(Role::Good)));
+        // Its lines may be SQL to copy.
+        for (n, line) in format!("{help}{fix}").lines().enumerate() {
+            let arrow = if n == 0 { theme.pick("→", "->") } else { " " };
+            let text = format!("      {arrow} {line}");
+            lines.push(Line::styled(fit(&text, cells).into_owned(), theme.style(Role::Good)));
+        }
     }
     if found.severity == Severity::Error
         && let Some(condition) = found.condition

@@ -108,9 +108,10 @@ fn draw_screen(app: &mut App, area: Rect, buffer: &mut Buffer) {
                 let title = format!("Time · {kind}");
                 let inner = popup_frame(app, body, 60, 1, &title, "Enter shows the table at it  Esc closes", buffer);
                 let (before, after) = field.around_cursor();
+                let role = if field.is_selected() { Role::Cursor } else { Role::Text };
                 let line = Line::from(vec![
                     Span::raw("@ "),
-                    Span::raw(before),
+                    Span::styled(before, app.options.theme.style(role)),
                     Span::styled("▏", app.options.theme.style(Role::Key)),
                     Span::raw(after),
                 ]);

@@ -73,8 +73,8 @@ fn draw_detail(app: &mut App, area: Rect, buffer: &mut Buffer) {
         let m = run.metrics;
         let mut words = vec![
             counted(m.batches, "batch", "batches"),
-            format!("{} rows in", count(m.rows_in)),
-            format!("{} rows out", count(m.rows_out)),
+            format!("{} in", counted(m.rows_in, "row", "rows")),
+            format!("{} out", counted(m.rows_out, "row", "rows")),
         ];
         if m.files_in > 0 {
             words.push(format!("{}, {}", counted(m.files_in, "file", "files"), bytes(m.bytes_in)));

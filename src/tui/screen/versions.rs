@@ -42,7 +42,7 @@ pub struct View<'a> {
 /// What the pane is called.
 pub fn title(history: &KeyHistory) -> String {
     let touches = match history.scd_type {
-        ScdType::Two if history.versions.len() > 1 && !history.flags.has_gaps => ", contiguous",
+        ScdType::Two if history.versions.len() > 1 && !history.flags.has_gaps => ", no gaps",
         _ => "",
     };
     format!("{} · {}{touches}", key_words(&history.key), summary(history))

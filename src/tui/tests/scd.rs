@@ -313,6 +313,7 @@ pub fn report(question: &ScdQuestion) -> Result<Box<ScdReport>, Problem> {
                 sequence_type: "TIMESTAMP".to_string(),
                 seed_flows: vec![CutoverFlow { name: "bf_customers".to_string(), evidence: Evidence::Applied }],
                 live_flows: vec![CutoverFlow { name: "customers_live".to_string(), evidence: Evidence::Applied }],
+                snapshot_flows: Vec::new(),
                 key_count: 124,
                 verdicts: verdicts.collect(),
                 first_changes: Some(FirstChangeCounts { one_version: 73, repeats: 0, deletes: 1, wrong: 0 }),
@@ -411,11 +412,12 @@ fn keys_versions_and_what_changed() {
 #[test]
 fn the_table_at_a_time_and_at_two() {
     see("scd_time_typed", begin, |scene| {
-        scene.do_keys("i @ Ctrl-u").write("2022-01-01");
+        // What is typed replaces the time that is offered.
+        scene.do_keys("i @").write("2022-01-01");
         scene.do_keys("Enter j");
     });
     see("scd_time_wrong", begin, |scene| {
-        scene.do_keys("i @ Ctrl-u").write("soon");
+        scene.do_keys("i @").write("soon");
         scene.do_keys("Enter");
     });
     see("scd_time_popup", begin, |scene| {
@@ -424,6 +426,44 @@ fn the_table_at_a_time_and_at_two() {
     see("scd_times", begin, |scene| {
         scene.do_keys("i Enter k k = j =");
     });
+}
+
+#[test]
+fn a_time_that_was_refused_is_not_compared() {
+    let mut scene = begin(120, 36);
+    scene.do_keys("i @").write("soon");
+    scene.do_keys("Enter =");
+    assert_eq!(scene.app.scd.pinned, None);
+    assert!(scene.screen().contains("`soon` is no TIMESTAMP: give a TIMESTAMP"), "{}", scene.screen());
+    scene.do_keys("@").write("2022-01-01");
+    scene.do_keys("Enter =");
+    assert_eq!(scene.app.scd.pinned.as_deref(), Some("2022-01-01"));
+    // As the second time neither.
+    scene.do_keys("@").write("later");
+    scene.do_keys("Enter =");
+    assert!(scene.screen().contains("`later` is no TIMESTAMP"), "{}", scene.screen());
+    assert_ne!(scene.app.scd.detail, crate::app::scd::Detail::Times);
+}
+
+#[test]
+fn the_row_of_scd_type_1_has_a_sequence_and_no_interval() {
+    let mut scene = begin(120, 36);
+    scene.choose_dataset("latest");
+    scene.press("i");
+    while let Some(Effect::Ask(Command::Inspect { question })) = scene.asked.get(scene.answered).cloned() {
+        scene.answered += 1;
+        let mut report = report(&question);
+        if let Ok(report) = &mut report
+            && let ScdReport::History(history) = &mut **report
+        {
+            history.scd_type = ScdType::One;
+            history.versions.drain(..history.versions.len() - 1);
+        }
+        scene.tell(Answer::Inspected { question, report });
+        scene.screen();
+    }
+    let screen = scene.screen();
+    assert!(!screen.contains("_AT") && screen.contains("  sequence "), "{screen}");
 }
 
 #[test]
@@ -465,6 +505,38 @@ fn the_cutover_and_a_key_of_it() {
         let Some(Effect::Ask(Command::Inspect { question })) = scene.asked.last().cloned() else { panic!() };
         scene.tell(Answer::Inspected { question, report: Err(problem) });
     });
+}
+
+#[test]
+fn both_sequences_of_a_key_are_whole_where_there_is_room() {
+    let mut scene = begin(130, 40);
+    scene.do_keys("4");
+    let screen = scene.screen();
+    for whole in ["2023-06-01 07:30:00 → 2025-02-01 10:00:00", "equal: delete wins, else the live one  │"] {
+        assert!(screen.contains(whole), "{whole}: {screen}");
+    }
+}
+
+#[test]
+fn a_flow_that_loads_snapshots_is_no_seed_of_the_cutover_and_that_is_said() {
+    let mut scene = begin(120, 36);
+    scene.press("4");
+    let Some(Effect::Ask(Command::Inspect { question })) = scene.asked.last().cloned() else { panic!() };
+    let mut report = report(&question);
+    let Ok(ScdReport::Cutover(check)) = report.as_deref_mut() else { panic!() };
+    check.seed_flows = Vec::new();
+    check.snapshot_flows = vec!["customers_snapshot".to_string()];
+    check.verdicts.iter_mut().for_each(|count| count.keys = 0);
+    scene.tell(Answer::Inspected { question, report });
+    let screen = scene.screen();
+    let words = [
+        "seed  customers_snapshot  loads snapshots,",
+        "which this check does not compare",
+        "there is no seed to compare",
+    ];
+    for words in words {
+        assert!(screen.contains(words), "{words}: {screen}");
+    }
 }
 
 #[test]

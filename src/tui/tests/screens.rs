@@ -1,7 +1,10 @@
 //! Each state of the screen as text, at 80×24 and 120×36. The expectations lie in tests/screens and are written
 //! with `INSTA_UPDATE=always`.
 
+use std::sync::Arc;
+
 use pipeline::answer::{Answer, Problem};
+use pipeline::diagnostic::Diagnostic;
 use pipeline::plan::{Notice, UpdateRequest};
 use pipeline::report::{FlowBacklog, FlowReset, PlanReport, ResetReport};
 
@@ -54,6 +57,30 @@ fn an_update_that_completed() {
     see("log", Scene::after_an_update, |scene| {
         scene.press("5");
     });
+}
+
+#[test]
+fn the_lines_of_a_fix_stay_lines_and_other_texts_have_one() {
+    let mut scene = Scene::after_an_update(120, 36);
+    let mut verdict = scene.app.known.verdict.clone().unwrap();
+    verdict.revision += 1;
+    let found = Diagnostic::warning("odd", None, "rows stay\nopen").reason("no event\nends them");
+    verdict.diagnostics = Arc::new(vec![found.help("a view that the flow reads:\nCREATE VIEW v AS\nSELECT 1")]);
+    scene.tell(Answer::Verdict(verdict));
+    let screen = scene.screen();
+    for text in ["rows stay open ", "no event ends them ", "→ a view that the flow reads: ", "  CREATE VIEW v AS "] {
+        assert!(screen.contains(text), "{text}: {screen}");
+    }
+}
+
+#[test]
+fn a_log_without_an_event_of_its_filter_says_so() {
+    let mut scene = Scene::after_an_update(120, 36);
+    scene.press("5 f f");
+    let screen = scene.screen();
+    assert!(screen.contains("no event is an error; f shows all events") && !screen.contains("nothing has"), "{screen}");
+    scene.press("f");
+    assert!(!scene.screen().contains("no event"));
 }
 
 #[test]

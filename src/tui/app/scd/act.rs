@@ -58,7 +58,13 @@ impl App {
         self.scd.keys.list = List::default();
         let text = match self.scd.only {
             Some(only) => {
-                format!("only keys with {}", if only == KeyFilter::Deleted { "a delete at last" } else { only.word() })
+                let what = match only {
+                    KeyFilter::Gaps => "gaps",
+                    KeyFilter::Deleted => "a delete at last",
+                    KeyFilter::Late => "late events",
+                    KeyFilter::Tie => "a tie at the cutover",
+                };
+                format!("only keys with {what}")
             }
             None => "all keys".to_string(),
         };

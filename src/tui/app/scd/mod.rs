@@ -10,6 +10,7 @@ mod act;
 mod time;
 
 use pipeline::answer::Problem;
+use pipeline::auto_cdc::ScdType;
 use pipeline::scd::{
     AsOf, DiffRange, KeyFilter, KeyHistory, KeyPart, KeyRequest, KeySummary, ScdCheck, ScdDiff, ScdQuestion, ScdReport,
     Version, key_words,
@@ -27,6 +28,9 @@ pub use time::{axis, interval};
 /// Rows of a table at a sequence, and of a comparison, that are asked for: enough to look at.
 const ROWS: usize = 200;
 
+/// The code of a text that is no sequence.
+const BAD_VALUE: &str = "bad-value";
+
 /// What the pane below the versions shows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Detail {
@@ -39,6 +43,16 @@ pub enum Detail {
     Check,
     /// The table at two sequences.
     Times,
+}
+
+impl Detail {
+    /// Lines of the diff beside those of the columns: when a version began and ended, its flow, its place.
+    pub fn facts(scd_type: ScdType) -> usize {
+        match scd_type {
+            ScdType::One => 3,
+            ScdType::Two => 4,
+        }
+    }
 }
 
 /// A line of the check.
@@ -156,6 +170,16 @@ impl Scd {
         }
     }
 
+    /// Why the time that is looked at is none.
+    fn time_problem(&self) -> Option<&Problem> {
+        match self.as_of.question()? {
+            ScdQuestion::AsOf { sequence, .. } if Some(sequence.as_str()) == self.time() => {
+                self.as_of.problem().filter(|problem| problem.code == BAD_VALUE)
+            }
+            _ => None,
+        }
+    }
+
     /// The newest check.
     pub fn check(&self) -> Option<&ScdCheck> {
         match self.check.answer()? {
@@ -185,7 +209,7 @@ impl Scd {
     /// How many lines below the versions the cursor can stand on.
     pub fn line_count(&self) -> usize {
         match self.detail {
-            Detail::Diff => self.history().map_or(0, |history| history.columns.len() + 4),
+            Detail::Diff => self.history().map_or(0, |history| history.columns.len() + Detail::facts(history.scd_type)),
             Detail::Events => self.history().map_or(0, |history| history.events.len()),
             Detail::Check => self.check_lines().len(),
             Detail::Times => self.times().map_or(0, |diff| diff.rows.len()),

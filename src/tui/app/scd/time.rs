@@ -125,6 +125,9 @@ impl App {
             return self.say_no_history();
         }
         let Some(time) = self.scd.time().map(str::to_string) else { return };
+        if let Some(problem) = self.scd.time_problem().cloned() {
+            return self.say_problem(&problem);
+        }
         match self.scd.pinned.as_ref() {
             Some(pinned) if *pinned != time => self.show_detail(Detail::Times),
             Some(_) => self.say(Role::Muted, "go to another time with , . < > @, then press = again"),
