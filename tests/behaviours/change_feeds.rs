@@ -64,6 +64,28 @@ fn columns_to_update_keeps_what_an_event_does_not_name() {
     }
 }
 
+/// `seq` is the source's, only left out of the target: naming it is no mistake.
+#[test]
+fn columns_to_update_that_the_flow_does_not_have_are_told_once_a_batch() {
+    let schema = "id BIGINT, name STRING, city STRING, changed ARRAY<STRING>, seq BIGINT";
+    let clauses = "SEQUENCE BY seq COLUMNS * EXCEPT (changed, seq) COLUMNS TO UPDATE changed";
+    let workspace = without_retries(&table_of(schema, clauses));
+    let outcome = apply(
+        &workspace,
+        0,
+        &[
+            r#"{"id":1,"name":"a","city":"x","changed":["Name","ID","seq"],"seq":1}"#,
+            r#"{"id":1,"name":"b","city":"y","changed":["nope","city"],"seq":2}"#,
+            r#"{"id":2,"name":"b","city":"y","changed":["nope","Nop",null],"seq":2}"#,
+        ],
+    );
+    let notice = outcome.notice("unknown-columns");
+    assert!(notice.starts_with("events name columns that the flow doesn't have: `Nop` (1), `nope` (2) ="), "{notice}");
+    assert_eq!(workspace.rows("SELECT * FROM t ORDER BY id"), ["1|a|y", "2|null|null"]);
+    let outcome = apply(&workspace, 1, &[r#"{"id":1,"name":"c","changed":["name"],"seq":3}"#]);
+    assert!(outcome.notices("unknown-columns").is_empty(), "{outcome}");
+}
+
 /// TRUNCATE is a floor: everything at or before it is gone, late events and keys never seen included.
 #[test]
 fn a_truncate_event_deletes_what_is_at_or_before_it() {

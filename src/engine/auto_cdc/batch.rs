@@ -84,7 +84,7 @@ pub(crate) async fn run(
     };
 
     let target = run.update.change_targets.of(run).await?;
-    let (applied, refused, added) = {
+    let (applied, refused, added, left_out) = {
         let mut target = ChangeTarget::lock(target).await?;
         // Another flow may have added columns before it was this one's turn.
         let columns = self::columns(run, change, &query, sequence).await?;
@@ -95,7 +95,7 @@ pub(crate) async fn run(
         let (stop, drops) = (run.update.stop.clone(), change.options.null_keys == Some(NullKeys::Drop));
         let flow = run.during();
         let place = places(sources, inputs);
-        let added = what.columns.added.clone();
+        let (added, left_out) = (what.columns.added.clone(), what.columns.left_out.clone());
         let task = tokio::task::spawn_blocking(move || {
             let outcome = apply(&mut target, &what, &mut rows, &stop, &|refused, keys| match drops {
                 true => refused.without_keys().error(&flow, batch, keys, &place),
@@ -108,12 +108,13 @@ pub(crate) async fn run(
         let (applied, refused, prepared) = outcome?;
         fail_point::hit("side-committed", Some(&run.flow.name))?;
         target.commit(prepared).await?;
-        (applied, refused, added)
+        (applied, refused, added, left_out)
     };
     fail_point::hit("committed", Some(&run.flow.name))?;
     tell_added(run, batch, added);
     let version = run.target()?.table.lock().await.version();
     tell(run, batch, sources, inputs, &applied, &refused);
+    tell_unknown(run, batch, &refused, &left_out);
     let counts = applied.counts;
     let metrics = FlowMetrics {
         batches: 1,
@@ -254,6 +255,18 @@ pub(super) fn tell_dropped(run: &FlowRun<'_>, batch: i64, dropped: u64) {
             "keyless-events",
             format!("{} dropped", counted(dropped, "event without a key was", "events without a key were")),
             Some("they are left out because of null_keys = \"drop\"".to_string()),
+        );
+    }
+}
+
+/// Says which columns events would write that there aren't.
+fn tell_unknown(run: &FlowRun<'_>, batch: i64, refused: &Refused, left_out: &[String]) {
+    if let Some(message) = refused.unknown_columns(left_out) {
+        run.update.recorder.notice(
+            run.about().batch(batch),
+            "unknown-columns",
+            message,
+            Some("nothing is written for them; correct the names, or add the columns to the source".to_string()),
         );
     }
 }

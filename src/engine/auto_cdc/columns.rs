@@ -24,6 +24,8 @@ pub struct FlowColumns {
     pub values: Vec<Field>,
     /// Of `values`, those whose NULL keeps what is stored.
     pub ignored: Vec<String>,
+    /// Columns of the query that the flow doesn't give the target.
+    pub left_out: Vec<String>,
     pub spec: TargetSpec,
 }
 
@@ -58,8 +60,18 @@ impl FlowColumns {
             .filter_map(|field| in_table(&field.name))
             .collect();
         let ignored = change.ignore_null_columns(&given).into_iter().map(|at| given[at].to_string()).collect();
+        let is_left_out = |at: &usize| !kept.contains(at);
+        let left_out = (0..given.len()).filter(is_left_out).map(|at| given[at].to_string()).collect();
         let spec = TargetSpec::of(change, &table.fields, sequence);
-        Ok(FlowColumns { keys: spec.keys.clone(), added: table.added_to(before), table, values, ignored, spec })
+        Ok(FlowColumns {
+            keys: spec.keys.clone(),
+            added: table.added_to(before),
+            table,
+            values,
+            ignored,
+            left_out,
+            spec,
+        })
     }
 
     /// The query with keys and values in the target's types, and what is told apart by name: sequence, conditions,

@@ -1,6 +1,7 @@
 //! The events of a micro-batch, checked and encoded: from the columns of a flow's query to bytes that sort and compare.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, FixedSizeBinaryArray, RecordBatch};
 use arrow::compute::{filter_record_batch, not};
@@ -46,10 +47,14 @@ pub struct Refused {
     pub null_keys: Vec<u64>,
     /// The first few, by position and what is null.
     pub examples: Vec<([u64; 3], String)>,
+    /// Of the lists in `COLUMNS TO UPDATE`, the names that are no columns of the flow, and in how many lists each is.
+    pub unknown_columns: BTreeMap<String, u64>,
 }
 
 /// So many rows are shown of those that are refused.
 const EXAMPLES: usize = 5;
+/// So many unknown names are counted; a feed that names more gives no names.
+const UNKNOWN_COLUMNS_MAX: usize = 100;
 
 /// Encoded events, in the order they came.
 #[derive(Debug, Default)]
@@ -119,7 +124,7 @@ impl EventReader<'_> {
         let part = Part {
             keys: self.key_codec.encode(&keys)?,
             sequences,
-            authored: self.authored(&batch, &values)?,
+            authored: self.authored(&batch, &values, refused)?,
             values,
             deletes: is_true(&batch, DELETE_COLUMN),
             positions: positions(&batch),
@@ -180,7 +185,7 @@ impl EventReader<'_> {
         filter_record_batch(batch, &not(&truncates).map_err(internal)?).map_err(internal)
     }
 
-    fn authored(&self, batch: &RecordBatch, values: &ByteRows) -> Result<Option<ByteRows>> {
+    fn authored(&self, batch: &RecordBatch, values: &ByteRows, refused: &mut Refused) -> Result<Option<ByteRows>> {
         let mut rows = ByteRows::default();
         match self.silence {
             Silence::None => return Ok(None),
@@ -197,6 +202,9 @@ impl EventReader<'_> {
                 let lists = lists.as_list::<i32>();
                 for (row, values) in values.iter().enumerate() {
                     let listed = lists.is_valid(row).then(|| lists.value(row));
+                    for name in listed.iter().flat_map(|listed| listed.as_string::<i32>().iter().flatten()) {
+                        self.count_unknown(name, refused);
+                    }
                     let is_listed = |column: &str| {
                         listed.as_ref().is_none_or(|listed| {
                             listed.as_string::<i32>().iter().flatten().any(|name| name.eq_ignore_ascii_case(column))
@@ -207,6 +215,21 @@ impl EventReader<'_> {
             }
         }
         Ok(Some(rows))
+    }
+}
+
+impl EventReader<'_> {
+    /// Counts a name of a list in `COLUMNS TO UPDATE` that is no column of the flow.
+    fn count_unknown(&self, name: &str, refused: &mut Refused) {
+        if self.keys.iter().chain(self.values).any(|column| column.eq_ignore_ascii_case(name)) {
+            return;
+        }
+        let unknown = &mut refused.unknown_columns;
+        if let Some(count) = unknown.get_mut(name) {
+            *count += 1;
+        } else if unknown.len() < UNKNOWN_COLUMNS_MAX {
+            unknown.insert(name.to_string(), 1);
+        }
     }
 }
 

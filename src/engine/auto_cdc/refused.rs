@@ -3,6 +3,9 @@
 use super::events::Refused;
 use crate::error::Error;
 
+/// Unknown columns that a notice names.
+const NAMES_MAX: usize = 8;
+
 impl Refused {
     /// The error of a micro-batch that has such events, a missing sequence first; None if it has none. `flow` begins
     /// the message, `place` says where an event stood.
@@ -51,6 +54,20 @@ impl Refused {
     /// The same where events without a key may be left out.
     pub fn without_keys(&self) -> Refused {
         Refused { null_keys: Vec::new(), ..self.clone() }
+    }
+
+    /// What `COLUMNS TO UPDATE` names and neither the flow has nor its source, `left_out`; None: nothing.
+    pub fn unknown_columns(&self, left_out: &[String]) -> Option<String> {
+        let is_left_out = |name: &str| left_out.iter().any(|column| column.eq_ignore_ascii_case(name));
+        let unknown: Vec<String> = self
+            .unknown_columns
+            .iter()
+            .filter(|(name, _)| !is_left_out(name))
+            .map(|(name, count)| format!("`{name}` ({count})"))
+            .collect();
+        let more = if unknown.len() > NAMES_MAX { ", …" } else { "" };
+        let shown = unknown[..unknown.len().min(NAMES_MAX)].join(", ");
+        (!unknown.is_empty()).then(|| format!("events name columns that the flow doesn't have: {shown}{more}"))
     }
 
     /// Events without a key.
