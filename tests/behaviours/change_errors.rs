@@ -29,6 +29,7 @@ const CASES: &str = concat!(
     include_str!("../validate/auto_cdc_drift.case"),
     include_str!("change_feeds.rs"),
     include_str!("snapshot_backfill.rs"),
+    include_str!("snapshots.rs"),
 );
 
 #[test]
