@@ -295,7 +295,7 @@ fn events_without_a_key_or_a_sequence_refuse_their_batch_or_are_dropped() {
     // The sequence is looked at first.
     put(&workspace, "feed", 1, &[r#"{"id":1,"name":"b"}"#, r#"{"name":"x","seq":2}"#]);
     let said = failure(&workspace.run(&[]), "f");
-    assert!(said.contains("NULL_SEQUENCE") && said.contains("1 events") && !said.contains("NULL_KEY"), "{said}");
+    assert!(said.contains("NULL_SEQUENCE") && said.contains("1 event whose") && !said.contains("NULL_KEY"), "{said}");
     assert_eq!(table(&workspace, "t"), ["1|a|null"]);
     // Mended, the file is read.
     put(&workspace, "feed", 1, &[r#"{"id":1,"name":"b","seq":2}"#]);
@@ -308,7 +308,7 @@ fn events_without_a_key_or_a_sequence_refuse_their_batch_or_are_dropped() {
     let outcome = apply(&workspace, 0, &[r#"{"id":1,"name":"a","seq":1}"#, r#"{"name":"x","seq":2}"#]);
     assert_eq!(table(&workspace, "t"), ["1|a|null"]);
     assert_eq!(changes(&outcome, "f", "dropped"), 1);
-    assert!(outcome.notice("keyless-events").contains("1 events"), "{outcome}");
+    assert!(outcome.notice("keyless-events").contains("1 event without a key was dropped"), "{outcome}");
 }
 
 /// A first batch that is refused leaves no promise behind.
