@@ -64,7 +64,7 @@ fn the_lines_of_a_fix_stay_lines_and_other_texts_have_one() {
     let mut scene = Scene::after_an_update(120, 36);
     let mut verdict = scene.app.known.verdict.clone().unwrap();
     verdict.revision += 1;
-    let found = Diagnostic::warning("odd", None, "rows stay\nopen").reason("no event\nends them");
+    let found = Diagnostic::warning("legacy-rows-stay-open", None, "rows stay\nopen").reason("no event\nends them");
     verdict.diagnostics = Arc::new(vec![found.help("a view that the flow reads:\nCREATE VIEW v AS\nSELECT 1")]);
     scene.tell(Answer::Verdict(verdict));
     let screen = scene.screen();
