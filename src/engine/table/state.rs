@@ -65,6 +65,7 @@ impl State {
             let actions = log::read_commit(table_dir, version)?.ok_or_else(|| missing_version(table_dir, version))?;
             replay.apply(actions);
         }
+        replay.complete_partition_values();
         let (Some(protocol), Some(metadata)) = (replay.protocol, replay.metadata) else {
             return Err(log::corrupted(
                 &log::commit_path(table_dir, target),
@@ -170,6 +171,16 @@ struct Replay {
 }
 
 impl Replay {
+    /// A checkpoint's maps come without their NULLs.
+    fn complete_partition_values(&mut self) {
+        let columns = self.metadata.iter().flat_map(|metadata| &metadata.partition_columns);
+        for column in columns {
+            for add in self.files.values_mut().filter(|add| !add.partition_values.contains_key(column)) {
+                Arc::make_mut(add).partition_values.insert(column.clone(), None);
+            }
+        }
+    }
+
     /// Applies the actions of one version. Removes go first: a file whose deletion vector changed is removed
     /// and added under the same path in one commit, in any order.
     fn apply(&mut self, actions: Vec<Action>) {

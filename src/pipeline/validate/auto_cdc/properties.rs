@@ -27,12 +27,10 @@ pub(in crate::validate) fn check(graph: &Graph, _settings: &Settings, diagnostic
                 name => {
                     let near = nearest(name, CHANGE_PROPERTIES).filter(|_| name.starts_with("flowbench."));
                     diagnostics.extend(near.map(|near| {
-                        Diagnostic::warning(
-                            "unknown-property",
-                            span,
-                            format!("`{label}` has an unknown property `{name}`"),
-                        )
-                        .help(format!("did you mean `{near}`?"))
+                        let message = format!("`{label}` has an unknown property `{name}`");
+                        Diagnostic::error("unknown-property", span, message)
+                            .reason("a guard that is misspelt guards nothing")
+                            .help(format!("did you mean `{near}`?"))
                     }));
                     continue;
                 }
