@@ -15,8 +15,9 @@ fn read(path: impl AsRef<Path>) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
-/// The lines of the ```sh blocks and of the indented blocks of a Markdown text, comments cut.
-fn shell_lines(text: &str) -> Vec<String> {
+/// The lines of the ```sh blocks and of the indented blocks of a Markdown text, comments cut, with the exit code that a
+/// comment tells (`# exit code 1: why`).
+fn shell_lines(text: &str) -> Vec<(String, i32)> {
     let mut lines = Vec::new();
     let mut is_inside = false;
     for line in text.lines() {
@@ -25,9 +26,11 @@ fn shell_lines(text: &str) -> Vec<String> {
             "```sh" => is_inside = true,
             "```" => is_inside = false,
             line if is_inside || is_indented => {
-                let line = line.split(" #").next().unwrap_or_default().trim();
-                if !line.is_empty() {
-                    lines.push(line.to_string());
+                let (line, comment) = line.split_once(" #").unwrap_or((line, ""));
+                let code = comment.trim().strip_prefix("exit code ").and_then(|code| code.split(':').next());
+                let code = code.map_or(0, |code| code.parse().expect("a number"));
+                if !line.trim().is_empty() {
+                    lines.push((line.trim().to_string(), code));
                 }
             }
             _ => {}
@@ -55,7 +58,7 @@ fn the_readmes_tour_runs() {
     let clone = clone_of_the_examples();
     let mut here = clone.path().to_path_buf();
     let mut ran = 0;
-    for line in shell_lines(&read("README.md")) {
+    for (line, code) in shell_lines(&read("README.md")) {
         let words = words(&line);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         match words.as_slice() {
@@ -63,9 +66,7 @@ fn the_readmes_tour_runs() {
             ["cd", folder] => here = here.join(folder),
             ["cargo", "run", "--release", "--", arguments @ ..] | ["flowbench", arguments @ ..] => {
                 let output = flowbench(&here, arguments);
-                // The examples have faults to be found.
-                let has_found = arguments[0] == "cutover" && output.status.code() == Some(1);
-                assert!(output.status.success() || has_found, "{line}\n{}{}", stdout(&output), stderr(&output));
+                assert_eq!(output.status.code(), Some(code), "{line}\n{}{}", stdout(&output), stderr(&output));
                 ran += 1;
             }
             other => panic!("the README has a command that this test doesn't know: {other:?}"),
@@ -180,14 +181,15 @@ fn the_commands_of_the_examples_readmes_run() {
         let Ok(text) = std::fs::read_to_string(example.join("README.md")) else { continue };
         let clone = clone_of_the_examples();
         let mut here = clone.path().to_path_buf();
-        for line in shell_lines(&text) {
+        for (line, code) in shell_lines(&text) {
             let words = words(&line);
             let words: Vec<&str> = words.iter().map(String::as_str).collect();
             match words.as_slice() {
                 ["cd", folder] => here = here.join(folder),
                 ["flowbench", arguments @ ..] => {
                     let output = flowbench(&here, arguments);
-                    assert!(output.status.success(), "{example:?}: {line}\n{}{}", stdout(&output), stderr(&output));
+                    let said = stdout(&output) + &stderr(&output);
+                    assert_eq!(output.status.code(), Some(code), "{example:?}: {line}\n{said}");
                     ran += 1;
                 }
                 other => panic!("{example:?} has a command that this test doesn't know: {other:?}"),

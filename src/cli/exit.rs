@@ -71,8 +71,10 @@ impl Trouble {
             Trouble::Engine(Error::Canceled) => Exit::Canceled,
             Trouble::Engine(error) => match error.code() {
                 "no-workspace" | "bad-glob" => Exit::InvalidWorkspace,
-                "unknown-dataset" | "unknown-flow" | "filter" | "not-auto-cdc" | "no-history" | "bad-key"
-                | "bad-value" | "bad-cursor" | "unknown-key" | "unknown-version" | "unknown-update" => Exit::Usage,
+                "unknown-dataset" | "unknown-flow" | "filter" | "not-auto-cdc" | "no-feeds" | "no-history"
+                | "bad-key" | "bad-value" | "bad-cursor" | "unknown-key" | "unknown-version" | "unknown-update" => {
+                    Exit::Usage
+                }
                 _ => Exit::Failed,
             },
             Trouble::Io { .. } => Exit::Failed,

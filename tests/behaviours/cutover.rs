@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::changes::folders;
+use super::changes::{files, folders};
 use super::snapshot_backfill::{backfill, event, live, put_state};
+use super::snapshots::snapshot_files;
 use crate::fixture::{RUNTIME, TestWorkspace, find};
 
 /// A table over `data/seed` (once) and `data/live`; events `{"id", "seq", "op", "v"}`.
@@ -212,18 +213,130 @@ fn sources_without_a_file_are_said_to_have_nothing() {
     assert_eq!(check.result["live_flows"][0]["evidence"], "nothing");
 }
 
-#[test]
-fn a_snapshot_is_no_seed_of_the_cutover_and_the_check_says_so() {
+/// Each key of a table that a snapshot of 2025 seeds and a feed writes: verdict, last seeded, first live.
+const SNAPSHOT_CUTOVER: [(&str, &str, &str, &str); 6] = [
+    ("1", "contiguous", "2025-01-01 00:00:00", "2025-02-01 00:00:00"),
+    ("2", "seed_only", "2025-01-01 00:00:00", "null"),
+    ("3", "live_only", "null", "2025-02-01 00:00:00"),
+    ("4", "stale", "2025-01-01 00:00:00", "2024-12-01 00:00:00"),
+    // Not in the snapshot, which speaks for it all the same: it had an event by then.
+    ("5", "stale", "2025-01-01 00:00:00", "2024-12-01 00:00:00"),
+    ("6", "tie", "2025-01-01 00:00:00", "2025-01-01 00:00:00"),
+];
+
+/// The same keys, with a newer event of the one that is stale.
+fn snapshot_and_feed() -> TestWorkspace {
     let workspace = TestWorkspace::new(&(live() + &backfill()));
+    folders(&workspace, &["changes", "state"]);
+    let events = [
+        event(1, "new", "2025-02-01"),
+        event(3, "new", "2025-02-01"),
+        event(4, "old", "2024-12-01"),
+        event(5, "old", "2024-12-01"),
+        event(6, "same", "2025-01-01"),
+    ];
+    super::changes::put(&workspace, "changes", 0, &events.iter().map(String::as_str).collect::<Vec<_>>());
+    super::changes::put(&workspace, "changes", 1, &[&event(4, "newer", "2025-03-01")]);
+    put_state(&workspace, &[(1, "state"), (2, "state"), (4, "state"), (6, "state")]);
+    workspace
+}
+
+/// What the check says is the same whatever has run, in whichever order.
+#[test]
+fn a_snapshot_that_is_loaded_once_seeds_the_keys_that_it_has_and_those_that_were_there_before() {
+    for order in [["live", "backfill"], ["backfill", "live"]] {
+        let workspace = snapshot_and_feed();
+        for ran in 0..=2 {
+            if ran > 0 {
+                workspace.run_ok(&["--flow", order[ran - 1]]);
+            }
+            let check = workspace.command(&["cutover", "check", "customers", "--limit", "0"]);
+            assert_eq!(check.code, Some(1), "{order:?} {ran}: {check}");
+            let text = |value: &Value| value.as_str().unwrap_or("null").to_string();
+            let keys = check.result["keys"].as_array().expect("keys").iter();
+            let keys = keys.map(|key| {
+                let sequences = (text(&key["last_seeded"]), text(&key["first_live"]));
+                (text(&key["key"][0]["value"]), text(&key["verdict"]), sequences.0, sequences.1)
+            });
+            let expected = SNAPSHOT_CUTOVER.map(|(key, verdict, seeded, live)| {
+                (key.to_string(), verdict.to_string(), seeded.to_string(), live.to_string())
+            });
+            assert_eq!(keys.collect::<Vec<_>>(), expected, "{order:?} {ran}");
+            let evidence = |flow: &str| if order[..ran].contains(&flow) { "applied" } else { "source" };
+            let flows = (&check.result["seed_flows"], &check.result["live_flows"]);
+            assert_eq!(flows.0, &json!([{"name": "backfill", "evidence": evidence("backfill")}]), "{order:?} {ran}");
+            assert_eq!(flows.1, &json!([{"name": "live", "evidence": evidence("live")}]), "{order:?} {ran}");
+        }
+        assert_eq!(
+            workspace.rows("SELECT id, name FROM customers ORDER BY id"),
+            ["1|new", "2|state", "3|new", "4|newer", "6|same"],
+            "{order:?}"
+        );
+        // The history of a key and the list of keys say the same.
+        let told = workspace.command(&["scd", "history", "customers", "--key", "5"]);
+        assert_eq!(told.result["last_seeded"], "2025-01-01 00:00:00", "{told}");
+        let ties = workspace.command(&["scd", "keys", "customers", "--only", "tie"]);
+        assert_eq!(ties.result["keys"][0]["key"][0]["value"], "6", "{ties}");
+        assert_eq!(ties.result["keys"].as_array().map(Vec::len), Some(1), "{ties}");
+    }
+}
+
+/// Each file is a snapshot of its own version; the newest that has a key seeds it last.
+#[test]
+fn snapshots_in_files_that_are_loaded_once_seed_by_their_versions() {
+    for scd_type in [1, 2] {
+        let workspace = snapshot_files(&format!("once = true\nscd_type = {scd_type}\n"));
+        workspace.write("snap/snapshot_9.csv", "id,name\n1,a\n2,b\n");
+        workspace.write("snap/part1_snapshot_10.csv", "id,name\n1,A\n");
+        workspace.write("snap/part2_snapshot_10.csv", "id,name\n3,C\n");
+        for evidence in ["source", "applied"] {
+            let check = workspace.command(&["cutover", "check", "customers", "--limit", "0"]);
+            assert_eq!((check.code, verdicts(&check.result)), (Some(0), counted(&[("seed_only", 3)])), "{check}");
+            assert_eq!(check.result["seed_flows"][0]["evidence"], evidence);
+            let seeded = ["10", "9", "10"].map(|version| json!(version));
+            let found = check.result["keys"].as_array().expect("keys").iter().map(|key| key["last_seeded"].clone());
+            assert_eq!(found.collect::<Vec<_>>(), seeded, "type {scd_type}, {evidence}");
+            workspace.run_ok(&[]);
+        }
+    }
+}
+
+#[test]
+fn a_snapshot_that_is_loaded_again_and_again_is_no_seed() {
+    let workspace = TestWorkspace::new(&(live() + &backfill().replace(" ONCE", "")));
     folders(&workspace, &["changes", "state"]);
     super::changes::put(&workspace, "changes", 0, &[&event(1, "new", "2025-02-01")]);
     put_state(&workspace, &[(1, "old"), (2, "other")]);
     for _ in ["before they run", "after"] {
         let check = workspace.command(&["cutover", "check", "customers"]);
         assert_eq!((check.code, verdicts(&check.result)), (Some(0), counted(&[("live_only", 1)])), "{check}");
-        assert_eq!((&check.result["seed_flows"], &check.result["snapshot_flows"]), (&json!([]), &json!(["backfill"])));
+        assert_eq!(check.result["seed_flows"], json!([]));
         workspace.run_ok(&[]);
     }
+    let workspace = snapshot_files("");
+    workspace.write("snap/snapshot_1.csv", "id,name\n1,a\n");
+    for _ in ["before it runs", "after"] {
+        let check = workspace.command(&["cutover", "check", "customers"]);
+        assert_eq!((check.code, check.error["code"].as_str()), (Some(2), Some("no-feeds")), "{check}");
+        workspace.run_ok(&[]);
+    }
+}
+
+/// The version of a snapshot that hasn't run is asked for by the check too.
+#[test]
+fn a_version_query_that_cannot_tell_is_refused_by_the_check() {
+    let query = format!("SELECT CAST(version AS TIMESTAMP) FROM {}", files("version", "version STRING"));
+    let workspace =
+        TestWorkspace::new(&(live() + &backfill().replace("SELECT TIMESTAMP '2025-01-01T00:00:00Z'", &query)));
+    folders(&workspace, &["changes", "state", "version"]);
+    super::changes::put(&workspace, "changes", 0, &[&event(1, "new", "2025-02-01")]);
+    put_state(&workspace, &[(1, "old")]);
+    let check = || workspace.command(&["cutover", "check", "customers"]);
+    assert_eq!(check().result["seed_flows"][0]["evidence"], "nothing", "{}", check());
+    super::changes::put(&workspace, "version", 0, &[r#"{"version":null}"#]);
+    assert_eq!((check().code, check().error["code"].as_str()), (Some(1), Some("snapshot-version")), "{}", check());
+    super::changes::put(&workspace, "version", 0, &[r#"{"version":"2025-01-01"}"#]);
+    assert_eq!(verdicts(&check().result), counted(&[("contiguous", 1)]), "{}", check());
 }
 
 #[test]

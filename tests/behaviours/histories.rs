@@ -3,6 +3,9 @@
 
 use serde_json::{Value, json};
 
+use super::changes::files;
+use super::snapshot_backfill::put_state;
+use super::snapshots::snapshot_files;
 use crate::fixture::TestWorkspace;
 
 const COLUMNS: &str = "id BIGINT, region STRING, seq BIGINT, op STRING, city STRING, seen BIGINT";
@@ -83,6 +86,97 @@ fn of_type_1_the_newest_event_is_told_and_that_older_ones_are_not_kept() {
     assert_eq!((check.code, &check.result["counts"]["rows"]), (Some(0), &json!(2)), "{check}");
     let as_of = workspace.command(&["scd", "as-of", "t", "11"]);
     assert_eq!((as_of.code, as_of.error["code"].as_str()), (Some(2), Some("no-history")), "{as_of}");
+}
+
+/// What each event of a key says: kind, effect, sequence, flow, update, source.
+fn told_events(workspace: &TestWorkspace, table: &str, key: &str) -> Vec<String> {
+    let told = workspace.command(&["scd", "history", table, "--key", key]);
+    assert_eq!(told.code, Some(0), "{told}");
+    let words = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_string);
+    let event = |event: &Value| {
+        let fields = ["kind", "effect", "sequence", "flow", "update"].map(|field| words(&event[field]));
+        format!("{} {}", fields.join(" "), words(&event["place"]["source"]))
+    };
+    let versions = told.result["versions"].as_array().expect("versions");
+    for version in versions {
+        let first = &told.result["events"][version["first_event"].as_u64().expect("an index") as usize];
+        assert_eq!((&first["effect"], &first["sequence"]), (&json!("opens"), &version["start"]), "{told}");
+    }
+    told.result["events"].as_array().expect("events").iter().map(event).collect()
+}
+
+/// Who is absent was deleted by the snapshot: the files that it was made of are named.
+#[test]
+fn the_absence_of_a_key_is_told_with_the_snapshot_that_lacks_it() {
+    for scd_type in [1, 2] {
+        let workspace = snapshot_files(&format!("scd_type = {scd_type}\n"));
+        workspace.write("snap/snapshot_1.csv", "id,name\n1,a\n2,b\n");
+        workspace.run_ok(&[]);
+        workspace.write("snap/part1_snapshot_2.csv", "id,name\n2,B\n");
+        workspace.write("snap/part2_snapshot_2.csv", "id,name\n3,c\n");
+        workspace.run_ok(&[]);
+        let effect = if scd_type == 1 { "voided" } else { "opens" };
+        let absent = [
+            format!("upsert {effect} 1 customers 1 snap/snapshot_1.csv"),
+            "absence deletes 2 customers 2 snap/part1_snapshot_2.csv, snap/part2_snapshot_2.csv".to_string(),
+        ];
+        assert_eq!(told_events(&workspace, "customers", "1"), absent);
+        // It comes back.
+        workspace.write("snap/snapshot_3.csv", "id,name\n1,again\n2,B\n3,c\n");
+        workspace.run_ok(&[]);
+        let mut back = absent.to_vec();
+        if scd_type == 1 {
+            back.clear();
+        }
+        back.push("upsert opens 3 customers 3 snap/snapshot_3.csv".to_string());
+        assert_eq!(told_events(&workspace, "customers", "1"), back);
+    }
+}
+
+/// Of a table its version is told; where nobody knows, nothing is.
+#[test]
+fn the_absence_of_a_key_in_a_table_is_told_with_its_version() {
+    let workspace = TestWorkspace::new(&format!(
+        "CREATE MATERIALIZED VIEW state AS SELECT * FROM {};\nCREATE STREAMING TABLE t;\n\
+         CREATE FLOW snap AS AUTO CDC INTO t FROM SNAPSHOT (SELECT * FROM state) KEYS (id) STORED AS SCD TYPE 2;",
+        files("state", "id BIGINT, name STRING")
+    ));
+    put_state(&workspace, &[(1, "a"), (2, "b")]);
+    workspace.run_ok(&[]);
+    put_state(&workspace, &[(2, "b")]);
+    workspace.run_ok(&[]);
+    let told = workspace.command(&["scd", "history", "t", "--key", "1"]);
+    let place = |at: usize| told.result["events"][at]["place"].clone();
+    let version = |at: usize| place(at)["version"].as_u64().expect("a version");
+    assert_eq!((&place(0)["source"], &place(0)["record"]), (&json!("state"), &json!(1)), "{told}");
+    assert_eq!((&place(1)["source"], &place(1)["record"]), (&json!("state"), &Value::Null), "{told}");
+    assert!(version(0) < version(1), "{told}");
+}
+
+/// A TRUNCATE stands behind what it made void, and before what came later.
+#[test]
+fn a_truncate_is_told_with_what_it_made_void() {
+    for clauses in ["", "IGNORE NULL UPDATES"] {
+        let workspace =
+            TestWorkspace::new(&pipeline("id, region", &format!("{clauses} APPLY AS TRUNCATE WHEN op = 'T'")));
+        apply(&workspace, "a", &["7 eu 10 U Natal 1", "8 eu 30 U Olinda 1"]);
+        apply(&workspace, "b", &["0 eu 20 T x 0"]);
+        let key = ["--key", "id=7", "--key", "region=eu"];
+        let told = |key: &[&str]| workspace.command(&[&["scd", "history", "t"], key].concat());
+        let events = told(&key).result["events"].clone();
+        assert_eq!(texts(&events, "kind"), ["upsert", "truncate"], "{clauses}");
+        assert_eq!(texts(&events, "effect"), ["voided", "deletes"], "{clauses}");
+        assert_eq!(events[1]["place"]["source"], "data/b.json", "{events}");
+        // What is later knows nothing of it; a later event of the key comes behind it.
+        assert_eq!(texts(&told(&["--key", "id=8", "--key", "region=eu"]).result["events"], "kind"), ["upsert"]);
+        apply(&workspace, "c", &["7 eu 40 U Recife 2"]);
+        let after = told(&key);
+        let kinds: &[&str] = if clauses.is_empty() { &["upsert"] } else { &["upsert", "truncate", "upsert"] };
+        assert_eq!(texts(&after.result["events"], "kind"), kinds, "{after}");
+        let newest = kinds.len() as u64 - 1;
+        let version = &after.result["versions"][0];
+        assert_eq!((&version["first_event"], &version["last_event"]), (&json!(newest), &json!(newest)), "{after}");
+    }
 }
 
 #[test]

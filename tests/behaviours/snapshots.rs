@@ -266,7 +266,7 @@ fn a_version_that_goes_back_is_passed_over_and_told() {
     }
 }
 
-/// What is not a file leaves no record of having been read.
+/// Of tables, and of no source at all.
 #[test]
 fn snapshots_of_what_is_no_file_are_compared_too() {
     for (snapshot, scd_type) in

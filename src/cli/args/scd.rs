@@ -99,7 +99,8 @@ Example:
 pub enum CutoverCommand {
     /// Compares the last seeded and the first live sequence of every key
     #[command(after_help = "\
-The seed is what flows of AUTO CDC ONCE apply; snapshots are no seed here and are not compared.
+The seed is what flows of AUTO CDC ONCE apply, FROM SNAPSHOT too: a snapshot seeds, at its version,
+the keys that it has, and those with live events by then, which it deletes where it lacks them.
 A flow that has not run is judged by all that its source has now, and nothing is written:
 so the check works before the live flow is started, and after.
 

@@ -57,8 +57,10 @@ pub fn history(history: &KeyHistory, style: Style, width: Option<usize>) -> Stri
         grid.row([
             event.sequence.as_str().into(),
             match event.kind {
-                EventKind::Upsert => "upsert".into(),
-                EventKind::Delete => Cell::new("delete", Look::Warning),
+                EventKind::Upsert => event.kind.words().into(),
+                EventKind::Delete | EventKind::Absence | EventKind::Truncate => {
+                    Cell::new(event.kind.words(), Look::Warning)
+                }
             },
             effect(event).into(),
             event.flow.as_str().into(),
@@ -86,10 +88,12 @@ fn effect(event: &KeyEvent) -> String {
     match event.effect {
         Effect::Opens => format!("opens{version}"),
         Effect::Repeats => format!("repeats{version}"),
+        // Of SCD type 1 the row that it deleted is not kept.
+        Effect::Deletes if event.version.is_none() => "deletes the row".to_string(),
         Effect::Deletes => format!("ends{version}"),
         Effect::DeletesNothing => "nothing was there".to_string(),
         Effect::Superseded => "superseded".to_string(),
-        Effect::Voided => "made void by a later TRUNCATE or snapshot".to_string(),
+        Effect::Voided => "made void".to_string(),
     }
 }
 
@@ -244,8 +248,7 @@ pub fn cutover(check: &CutoverCheck, style: Style, width: Option<usize>) -> Stri
         number::counted(check.key_count, "key", "keys")
     );
     for (side, flows) in [("seed", &check.seed_flows), ("live", &check.live_flows)] {
-        let not_compared = check.not_compared().filter(|_| side == "seed");
-        let flows: Vec<String> = flows.iter().map(flow).chain(not_compared).collect();
+        let flows: Vec<String> = flows.iter().map(flow).collect();
         let flows = if flows.is_empty() { "no flow".to_string() } else { flows.join(", ") };
         out.push_str(&format!("{} {flows}\n", style.dim(side)));
     }

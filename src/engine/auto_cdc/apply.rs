@@ -176,13 +176,16 @@ pub(crate) fn class_number(class: Class) -> u8 {
         Class::Snapshot => 0,
         Class::Once => 1,
         Class::Live => 2,
+        Class::OnceSnapshot => 3,
     }
 }
 
-fn class(number: u8) -> Class {
+/// The class of a number.
+pub(crate) fn class(number: u8) -> Class {
     match number {
         0 => Class::Snapshot,
         1 => Class::Once,
+        3 => Class::OnceSnapshot,
         _ => Class::Live,
     }
 }
@@ -365,7 +368,7 @@ impl<'t> Application<'t> {
     pub fn delete_absent(&mut self, version: &[u8], seen: &SnapshotKeys, rows: u64) -> Result<(u64, u64)> {
         let before = self.applied.rows_removed;
         if self.shows == Shows::Latest {
-            self.raise_floor(side::Floor { sequence: version.to_vec(), is_inclusive: false })?;
+            self.raise_floor(version.to_vec(), false)?;
             return Ok((self.applied.rows_removed - before, rows));
         }
         let (mut absent, mut keys) = (0, 0);
@@ -428,12 +431,13 @@ impl<'t> Application<'t> {
     }
 
     /// Raises the floor, if this one is higher, and takes away what it covers.
-    pub fn raise_floor(&mut self, floor: side::Floor) -> Result<()> {
-        let height = |floor: &side::Floor| (floor.sequence.clone(), floor.is_inclusive);
-        if self.floor.as_ref().is_some_and(|present| height(present) >= height(&floor)) {
+    fn raise_floor(&mut self, sequence: Vec<u8>, is_inclusive: bool) -> Result<()> {
+        let is_as_high = |floor: &side::Floor| (&floor.sequence, floor.is_inclusive) >= (&sequence, is_inclusive);
+        if self.floor.as_ref().is_some_and(is_as_high) {
             return Ok(());
         }
-        self.floor = Some(floor);
+        let Origin { flow, batch } = self.origin();
+        self.floor = Some(side::Floor { sequence, is_inclusive, raised_by: Some(side::FloorBatch { flow, batch }) });
         let view = self.view.clone();
         let mut scan = view.scan(&KeyRange::all())?;
         let mut stored = Stored::default();
@@ -606,7 +610,7 @@ impl<'t> Application<'t> {
     /// `version`: of the snapshot that the batch was.
     pub fn commit(mut self, version: Option<&[u8]>) -> Result<(Applied, Option<PreparedCommit>)> {
         if let Some(sequence) = self.truncation.take() {
-            self.raise_floor(side::Floor { sequence, is_inclusive: true })?;
+            self.raise_floor(sequence, true)?;
         }
         let Application { target, side, batch, spec, layout, floor, view, staged, files, deletes, .. } = self;
         let number_of_files: BTreeMap<u32, String> =

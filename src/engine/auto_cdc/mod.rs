@@ -14,7 +14,7 @@
 //! - `side`: the side table
 //! - `target`: a target and its side table, opened for an update
 //! - `portion`, `stored`, `apply`: events into both
-//! - `batch`: a micro-batch of a feed; `snapshot`: whole states of a source
+//! - `batch`: a micro-batch of a feed; `snapshot`, `version`: whole states of a source
 //! - `upkeep`: runs merged, the target's files rewritten
 //!
 //! What events mean is `pipeline::timeline`.
@@ -36,3 +36,4 @@ pub(crate) mod stored;
 pub(crate) mod table_feed;
 pub(crate) mod target;
 mod upkeep;
+pub(crate) mod version;

@@ -8,14 +8,11 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
-use arrow::array::{Array, ArrayRef, RecordBatch, StringArray, TimestampMicrosecondArray};
-use arrow::compute::cast;
+use arrow::array::{ArrayRef, RecordBatch};
 use pipeline::auto_cdc::{ChangeFlow, ChangeOptions, NullKeys, SnapshotFiles, SnapshotInput, SnapshotVersions};
-use pipeline::data_type::DataType;
 use pipeline::event::{ChangeMetrics, FlowMetrics};
 use pipeline::number::counted;
 use pipeline::timeline::Class;
@@ -24,12 +21,10 @@ use tokio::sync::mpsc;
 use super::apply::{Application, Applied, Batch, SilenceRule, SnapshotKeys};
 use super::batch::{check_drift, columns, places, read, side_flow, tell_dropped};
 use super::columns::FlowColumns;
-use super::encode::KeyCodec;
 use super::events::{Events, Refused};
 use super::position::carry;
 use super::target::ChangeTarget;
-use crate::clock::now_us;
-use crate::data_type::{UTC, from_arrow, to_arrow};
+use super::version;
 use crate::error::{Error, Result};
 use crate::fail_point;
 use crate::flow::FlowRun;
@@ -103,7 +98,7 @@ async fn next_inputs(
             None if last.is_none() => Err(first_is_missing(run, "the version query gives no row")),
             None => Ok(Vec::new()),
             Some(version) => {
-                let version = encoded(&version)?;
+                let version = version::encoded(&version)?;
                 match last.map(|last| version.cmp(&last)) {
                     None | Some(Ordering::Greater) => Ok(whole()),
                     Some(Ordering::Equal) => Ok(Vec::new()),
@@ -177,16 +172,6 @@ async fn last_version(run: &FlowRun<'_>) -> Result<Option<Vec<u8>>> {
     Ok(target.snapshot_version())
 }
 
-fn codec_of(version: &ArrayRef) -> Result<KeyCodec> {
-    let data_type = from_arrow(version.data_type())
-        .ok_or_else(|| Error::Internal(format!("a version can't be {}", version.data_type())))?;
-    KeyCodec::new(vec![data_type])
-}
-
-fn encoded(version: &ArrayRef) -> Result<Vec<u8>> {
-    Ok(codec_of(version)?.encode(std::slice::from_ref(version))?.get(0).to_vec())
-}
-
 /// What `WITH VERSION` gives; None: no row.
 async fn queried_version(run: &FlowRun<'_>) -> Result<Option<ArrayRef>> {
     let reading = run.flow.version.as_ref().ok_or_else(|| Error::Internal("a snapshot has no version query".into()))?;
@@ -199,33 +184,7 @@ async fn queried_version(run: &FlowRun<'_>) -> Result<Option<ArrayRef>> {
     let failed = |error| query_error(&format!("{}: its version", run.during()), error);
     let frame = run.session.execute_logical_plan(query).await.map_err(failed)?;
     let rows = frame.collect().await.map_err(failed)?;
-    let rows: Vec<ArrayRef> =
-        rows.iter().filter(|rows| rows.num_rows() > 0).map(|rows| rows.column(0).clone()).collect();
-    let invalid = |what: &str, condition: &str| {
-        Err(Error::user(
-            "snapshot-version",
-            format!("flow `{}`: {what} [APPLY_CHANGES_FROM_SNAPSHOT_ERROR.{condition}]", run.flow.name),
-            "the query in WITH VERSION gives one row with the snapshot's version, or none when there is no new one",
-        ))
-    };
-    match rows.as_slice() {
-        [] => Ok(None),
-        [version] if version.len() == 1 && version.logical_null_count() > 0 => {
-            invalid("the version of its snapshot is NULL", "NULL_SNAPSHOT_VERSION")
-        }
-        [version] if version.len() == 1 => {
-            let data_type = from_arrow(version.data_type()).map(|data_type| to_arrow(&data_type));
-            let data_type = data_type.unwrap_or_else(|| version.data_type().clone());
-            Ok(Some(cast(version, &data_type).map_err(|error| Error::Internal(error.to_string()))?))
-        }
-        rows => {
-            let count: usize = rows.iter().map(|rows| rows.len()).sum();
-            invalid(
-                &format!("its version query gives {}", counted(count as u64, "row", "rows")),
-                "INVALID_SNAPSHOT_VERSION",
-            )
-        }
-    }
+    version::of_rows(&run.flow.name, &rows)
 }
 
 /// The files of each version, the smallest version first; by its bytes.
@@ -240,7 +199,7 @@ fn files_by_version(
             continue;
         };
         for file in ledger.write(listing) {
-            let version = encoded(&version_in(run, files, &file.path)?)?;
+            let version = version::encoded(&version::of_path(&run.flow.name, files, &file.path)?)?;
             let input = by_version.entry(version).or_insert_with(|| PlannedInput {
                 source_id,
                 start_offset: None,
@@ -251,29 +210,6 @@ fn files_by_version(
         }
     }
     Ok(by_version)
-}
-
-/// The version that a path tells.
-fn version_in(run: &FlowRun<'_>, files: &SnapshotFiles, path: &str) -> Result<ArrayRef> {
-    let invalid = |why: String| {
-        Error::user(
-            "snapshot-version",
-            format!(
-                "flow `{}`: `{path}` {why} [APPLY_CHANGES_FROM_SNAPSHOT_ERROR.INVALID_SNAPSHOT_VERSION]",
-                run.flow.name
-            ),
-            "let `path` match snapshots only, and `version_regex` find the version of each in its first group",
-        )
-    };
-    let regex = regex::Regex::new(&files.version_regex.value).map_err(|error| invalid(error.to_string()))?;
-    let found = regex.captures(path).ok_or_else(|| invalid(format!("has nothing that `{regex}` finds")))?;
-    let text = found.get(1).or_else(|| found.get(0)).map(|found| found.as_str()).unwrap_or_default();
-    let text: ArrayRef = Arc::new(StringArray::from(vec![text]));
-    let version = cast(&text, &to_arrow(&files.version_type)).map_err(|error| invalid(error.to_string()))?;
-    match version.is_null(0) {
-        true => Err(invalid(format!("has a version that is no {}", files.version_type))),
-        false => Ok(version),
-    }
 }
 
 /// Applies one snapshot, as a planned batch.
@@ -288,27 +224,24 @@ pub(crate) async fn apply(
     run.live.batch_rows.store(0, Relaxed);
     let snapshot = snapshot_of(change)?;
     let version: Option<ArrayRef> = match &snapshot.versions {
-        SnapshotVersions::UpdateTime => {
-            Some(Arc::new(TimestampMicrosecondArray::from(vec![now_us()]).with_timezone(UTC)))
-        }
+        SnapshotVersions::UpdateTime => Some(version::of_now()),
         SnapshotVersions::Query(_) => queried_version(run).await?,
         SnapshotVersions::Files(files) => {
             let paths = inputs.iter().flat_map(|input| &input.files).map(|file| file.path.as_str());
-            paths.take(1).map(|path| version_in(run, files, path)).next().transpose()?
+            paths.take(1).map(|path| version::of_path(&run.flow.name, files, path)).next().transpose()?
         }
     };
     let Some(version) = version else { return pass_over(run, batch).await };
     let batch_inputs = batch_inputs(sources, inputs, Some(batch)).await?;
     let query = carry(plan(run, &batch_inputs).await?).map_err(|error| query_error(&run.during(), error))?;
-    let sequence: DataType = from_arrow(version.data_type())
-        .ok_or_else(|| Error::Internal(format!("a version can't be {}", version.data_type())))?;
+    let sequence = version::data_type(&version)?;
     let own = columns(run, change, &query, sequence.clone()).await?;
     let project =
         |columns: &FlowColumns| columns.project(query.clone(), &[]).map_err(|error| query_error(&run.during(), error));
     let mut rows = read(run, &project(&own)?, batch_inputs.work_bytes).await?;
     let mut what = Batch {
         columns: own,
-        flow: side_flow(run, Class::Snapshot),
+        flow: side_flow(run, if run.flow.kind.is_once() { Class::OnceSnapshot } else { Class::Snapshot }),
         app_id: run.app_id(),
         batch,
         silence: SilenceRule::None,

@@ -256,8 +256,8 @@ async fn open_table(
 /// Finds or makes a source's record; the options of the first start apply when it is made.
 async fn record(run: &FlowRun<'_>, source: &mut OpenSource) -> Result<()> {
     let state = &run.update.state;
-    // Of what a flow reads again and again as a whole only files are noted, to tell where a row came from.
-    let is_noted = run.flow.kind.is_snapshot() && matches!(source.content, Content::Files { .. });
+    // What snapshots are read from is noted only to tell where a row came from.
+    let is_noted = run.flow.kind.is_snapshot() && !run.flow.kind.is_once();
     if !source.is_stream && !run.flow.kind.is_once() && !is_noted {
         return Ok(());
     }
@@ -293,7 +293,7 @@ async fn record(run: &FlowRun<'_>, source: &mut OpenSource) -> Result<()> {
         }
         Content::Table { table, options, offset, .. } => {
             let label = &source.label;
-            if known.table_id != table_id {
+            if known.table_id != table_id && !is_noted {
                 return Err(Error::user(
                     "source-recreated",
                     format!("flow `{}`: table `{label}` was dropped and made anew since it was read", run.flow.name),

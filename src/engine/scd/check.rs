@@ -43,7 +43,7 @@ impl Engine {
             let of_key = rows.take(key).await?;
             let stored = ScdTable::stored(key, &members);
             let told = table.told(&stored);
-            let flags = flags(&told, &origins.late(&told.members));
+            let flags = flags(&table, &told, &origins.late(&told.members));
             counts.keys += 1;
             counts.events += told.members.len() as u64;
             for (is_set, count) in [

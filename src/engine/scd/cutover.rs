@@ -19,12 +19,12 @@ use pipeline::scd::{
 use pipeline::timeline::{Class, Cutover};
 
 use super::as_of::failed;
-use super::feed::{Codecs, ends};
+use super::feed::{Codecs, Feed, ends};
 use super::keys::{after, cursor};
 use super::scd_table::ScdTable;
 use super::target_rows::{TargetRow, TargetRows, Wanted};
 use super::value;
-use crate::auto_cdc::apply::class_number;
+use crate::auto_cdc::apply::class;
 use crate::auto_cdc::encode::KeyCodec;
 use crate::auto_cdc::side::KeyRange;
 use crate::columns::Columns;
@@ -44,6 +44,8 @@ struct Target {
     sequence: DataType,
     codecs: Codecs,
     stored: Option<(ScdTable, i64)>,
+    /// The version of the newest snapshot that seeds it, or will.
+    state: Option<Vec<u8>>,
 }
 
 /// A key at its cutover, as bytes.
@@ -65,7 +67,8 @@ impl Engine {
     /// Compares the last seeded and the first live sequence of every key of a target.
     ///
     /// # Errors
-    /// `unknown-dataset`, `not-auto-cdc`; `bad-key`, `bad-value`, `unknown-key`; `no-feeds` if all its flows read snapshots; [`Error::Invalid`] if a flow that
+    /// `unknown-dataset`, `not-auto-cdc`; `bad-key`, `bad-value`, `unknown-key`; `no-feeds` if all its flows read snapshots
+    /// again and again; `snapshot-version`; [`Error::Invalid`] if a flow that
     /// hasn't run has errors; `update-interrupted`, `table-busy`.
     pub async fn cutover_check(&self, target: &str, request: &CutoverRequest) -> Result<CutoverCheck> {
         let state = self.state_for_reading()?;
@@ -77,14 +80,8 @@ impl Engine {
             .iter()
             .flat_map(|dataset| &dataset.flows)
             .map(|id| graph.flow(*id))
-            .filter(|flow| flow.kind.is_change() && !flow.kind.is_snapshot())
-            .collect();
-        let snapshot_flows = dataset
-            .iter()
-            .flat_map(|dataset| &dataset.flows)
-            .map(|id| graph.flow(*id))
-            .filter(|flow| flow.kind.is_snapshot())
-            .map(|flow| flow.name.clone())
+            // Snapshots that come again and again are neither seed nor feed.
+            .filter(|flow| flow.kind.is_change() && (flow.kind.is_once() || !flow.kind.is_snapshot()))
             .collect();
         let mut known = applied(state.as_ref(), stored.as_ref().map(|(table, _)| table))?;
         let waiting: Vec<&Flow> = flows
@@ -95,24 +92,27 @@ impl Engine {
         if known.is_empty() && waiting.is_empty() {
             return Err(Error::user(
                 "no-feeds",
-                format!("`{}` has no flow that applies change events: there is nothing to cut over", named.label),
-                "flows of FROM SNAPSHOT are ordered by their versions; see flowbench scd check",
+                format!("`{}` has neither seed nor live feed: there is nothing to cut over", named.label),
+                "snapshots that are loaded again and again are ordered by their versions; see flowbench scd check",
             ));
         }
-        let (target, columns) = self.cutover_target(dataset, stored, &waiting).await?;
+        let (mut target, columns) = self.cutover_target(dataset, stored, &waiting).await?;
         let mut feeds = Vec::new();
         let mut evidence: Vec<(bool, CutoverFlow)> = Vec::new();
         for flow in waiting {
-            let feed = match &columns {
-                Some(columns) => self.feed(flow, columns, &target.sequence, None).await?,
-                None => None,
+            let of_flow: Vec<Feed> = match &columns {
+                Some(columns) if flow.kind.is_snapshot() => {
+                    let last = target.stored.as_ref().and_then(|(table, _)| table.seeded_state());
+                    self.waiting_snapshots(flow, columns, &target.sequence, last).await?
+                }
+                Some(columns) => self.feed(flow, columns, &target.sequence, None).await?.into_iter().collect(),
+                None => Vec::new(),
             };
-            let of_flow = CutoverFlow {
-                name: flow.name.clone(),
-                evidence: if feed.is_some() { Evidence::Source } else { Evidence::Nothing },
-            };
-            evidence.push((flow.kind.is_once(), of_flow));
-            feeds.extend(feed);
+            let is_there = !of_flow.is_empty();
+            let evidence_of = if is_there { Evidence::Source } else { Evidence::Nothing };
+            evidence.push((flow.kind.is_once(), CutoverFlow { name: flow.name.clone(), evidence: evidence_of }));
+            target.state = target.state.max(of_flow.iter().filter_map(|feed| feed.version()).max().map(<[u8]>::to_vec));
+            feeds.extend(of_flow);
         }
         let are_all_applied = feeds.is_empty();
         known.sort();
@@ -127,7 +127,6 @@ impl Engine {
             sequence_type: target.sequence.to_string(),
             seed_flows: seed_flows.into_iter().map(|(_, flow)| flow).collect(),
             live_flows: live_flows.into_iter().map(|(_, flow)| flow).collect(),
-            snapshot_flows,
             key_count: 0,
             verdicts: Vec::new(),
             first_changes: (target.scd_type == ScdType::Two && are_all_applied).then(FirstChangeCounts::default),
@@ -164,6 +163,7 @@ impl Engine {
                 key_names: table.key_names.clone(),
                 sequence: table.spec.sequence.clone(),
                 codecs: Codecs { keys: table.key_codec.clone(), sequence: table.sequence_codec.clone() },
+                state: table.seeded_state().map(<[u8]>::to_vec),
                 stored: Some((table, version)),
             };
             return Ok((target, columns));
@@ -196,6 +196,7 @@ impl Engine {
             },
             sequence,
             stored: None,
+            state: None,
         };
         Ok((target, Some(columns)))
     }
@@ -270,10 +271,10 @@ fn applied(state: Option<&State>, stored: Option<&ScdTable>) -> Result<Vec<(Stri
     let Some(table) = stored else { return Ok(Vec::new()) };
     let mut known: Vec<(String, bool)> = Vec::new();
     let manifest = table.view.manifest();
-    for flow in manifest.flows.iter().filter(|flow| flow.class != class_number(Class::Snapshot)) {
+    for flow in manifest.flows.iter().filter(|flow| class(flow.class) != Class::Snapshot) {
         let renamed = state.map(|state| state.flow_by_id(&flow.id)).transpose()?.flatten();
         let name = renamed.map_or_else(|| flow.name.clone(), |flow| flow.name);
-        let is_seed = flow.class == class_number(Class::Once);
+        let is_seed = class(flow.class).is_seed();
         if !known.iter().any(|(known, _)| *known == name) {
             known.push((name, is_seed));
         }
@@ -359,8 +360,11 @@ impl<'t> Tally<'t> {
         })
     }
 
-    fn add(&mut self, entry: Entry, check: &mut CutoverCheck) -> Result<()> {
-        // Without a verdict it is a snapshot's alone.
+    fn add(&mut self, mut entry: Entry, check: &mut CutoverCheck) -> Result<()> {
+        let (last_seeded, first_live) = (entry.last_seeded.as_deref(), entry.first_live.as_deref());
+        let cutover = Cutover { last_seeded, first_live }.with_state(self.target.state.as_deref());
+        entry.last_seeded = cutover.last_seeded.map(<[u8]>::to_vec);
+        // Without a verdict it is a periodic snapshot's alone.
         let Some(verdict) = entry.verdict() else { return Ok(()) };
         check.key_count += 1;
         if let (Some(counts), Some(change)) = (&mut check.first_changes, entry.first_change) {

@@ -1,25 +1,26 @@
-//! The sequences that flows would apply which haven't run: their queries over all that their sources have now. No
-//! checkpoint is made and nothing written.
+//! The sequences that flows would apply which haven't run: their queries over all that their sources have now, or the
+//! versions of their snapshots. No checkpoint is made and nothing written.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use arrow::array::ArrayRef;
 use arrow::datatypes::DataType as ArrowType;
 use datafusion::catalog::TableProvider;
 use datafusion::datasource::ViewTable;
 use datafusion::functions_aggregate::expr_fn::{max, min};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, lit};
 use datafusion::scalar::ScalarValue;
-use pipeline::auto_cdc::{SEQUENCE_COLUMN, TRUNCATE_COLUMN};
+use pipeline::auto_cdc::{ChangeFlow, SEQUENCE_COLUMN, SnapshotFiles, SnapshotVersions, TRUNCATE_COLUMN};
 use pipeline::data_type::DataType;
-use pipeline::graph::{Flow, InputId, ResolvedInput, Source};
+use pipeline::graph::{Flow, InputId, Reading, ResolvedInput, Source};
 use pipeline::read_files::{ReadFiles, TableStream};
 
 use super::as_of::{column, failed};
 use super::ordered::key_bytes;
 use crate::auto_cdc::columns::FlowColumns;
 use crate::auto_cdc::encode::KeyCodec;
-use crate::auto_cdc::table_feed;
+use crate::auto_cdc::{table_feed, version};
 use crate::columns::Columns;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -27,8 +28,9 @@ use crate::listings::Listings;
 use crate::reading::plan_reading;
 use crate::source::change_feed::{FeedRows, next_feed_slice, whole_feed};
 use crate::source::external;
-use crate::source::files::{ScanCounters, table_provider};
+use crate::source::files::{FileEntry, ScanCounters, table_provider};
 use crate::source::flow_sources::flow_sources;
+use crate::source::ledger::LedgerPaths;
 use crate::source::table_stream::{SliceLimit, TableOffset, next_slice};
 use crate::table::Table;
 
@@ -48,6 +50,14 @@ pub(super) struct Feed {
     rows: LogicalPlan,
     keys: Vec<String>,
     is_seed: bool,
+    /// The rows are a snapshot's, and this is their sequence; None: each has its own.
+    version: Option<Version>,
+}
+
+struct Version {
+    value: ScalarValue,
+    /// As sequences are encoded.
+    bytes: Vec<u8>,
 }
 
 impl Feed {
@@ -57,6 +67,18 @@ impl Feed {
         let field = schema.fields().iter().find(|field| field.name().eq_ignore_ascii_case(name));
         let field = field.ok_or_else(|| Error::Internal(format!("the query of a flow gives no column `{name}`")))?;
         Ok(field.data_type().clone())
+    }
+
+    /// The version of the snapshot that it is, as sequences are encoded.
+    pub fn version(&self) -> Option<&[u8]> {
+        self.version.as_ref().map(|version| version.bytes.as_slice())
+    }
+
+    fn sequence(&self) -> Result<(Expr, ArrowType)> {
+        match &self.version {
+            Some(version) => Ok((lit(version.value.clone()), version.value.data_type())),
+            None => Ok((column(SEQUENCE_COLUMN), self.data_type(SEQUENCE_COLUMN)?)),
+        }
     }
 }
 
@@ -72,30 +94,97 @@ impl Engine {
     ) -> Result<Option<Feed>> {
         let Some((change, query)) = flow.change.as_ref().zip(self.whole_query(flow).await?) else { return Ok(None) };
         let query = table_feed::events(query, change).map_err(failed)?;
-        let columns = FlowColumns::of(change, query.schema().as_arrow(), sequence.clone(), table);
-        let columns = columns.map_err(|misfits| {
-            let what: Vec<String> = misfits.iter().map(ToString::to_string).collect();
-            Error::user(
-                "schema-mismatch",
-                format!("flow `{}` doesn't fit its table: {}", flow.name, what.join("; ")),
-                "cast the column in the flow's query",
-            )
-        })?;
-        let rows = columns.project(query, more.as_slice()).map_err(failed)?;
-        let keys = columns.keys.iter().map(|key| key.name.clone()).collect();
-        Ok(Some(Feed { rows, keys, is_seed: flow.kind.is_once() }))
+        feed_of(flow, change, query, sequence, table, more).map(Some)
+    }
+
+    /// The snapshots that a flow would load, in ascending order of their versions: those above `last`.
+    ///
+    /// # Errors
+    /// `snapshot-version`, and those of [`Engine::feed`].
+    pub(super) async fn waiting_snapshots(
+        &self,
+        flow: &Flow,
+        table: &Columns,
+        sequence: &DataType,
+        last: Option<&[u8]>,
+    ) -> Result<Vec<Feed>> {
+        let Some((change, snapshot)) = flow.change.as_ref().and_then(|change| Some((change, change.snapshot()?)))
+        else {
+            return Ok(Vec::new());
+        };
+        let listings = Listings::new(self.root().to_path_buf());
+        let versions: Vec<(ArrayRef, Option<Vec<FileEntry>>)> = match &snapshot.versions {
+            SnapshotVersions::UpdateTime => vec![(version::of_now(), None)],
+            SnapshotVersions::Query(_) => {
+                self.queried_version(flow, &listings).await?.map(|of| (of, None)).into_iter().collect()
+            }
+            SnapshotVersions::Files(files) => self.versions_of_files(flow, files, &listings).await?,
+        };
+        let mut waiting: BTreeMap<Vec<u8>, (ArrayRef, Option<Vec<FileEntry>>)> = BTreeMap::new();
+        for (of, files) in versions {
+            let key = version::encoded(&of)?;
+            if last.is_some_and(|last| key.as_slice() <= last) {
+                continue;
+            }
+            let (_, known) = waiting.entry(key).or_insert_with(|| (of, files.is_some().then(Vec::new)));
+            known.iter_mut().for_each(|known| known.extend(files.iter().flatten().cloned()));
+        }
+        let mut snapshots = Vec::with_capacity(waiting.len());
+        for (bytes, (of, files)) in waiting {
+            let query = self.whole(flow, &flow.reading, &listings, files.as_deref()).await?;
+            let Some(query) = query else { continue };
+            let version = Version { value: ScalarValue::try_from_array(&of, 0).map_err(failed)?, bytes };
+            let feed = feed_of(flow, change, query, sequence, table, None)?;
+            snapshots.push(Feed { version: Some(version), ..feed });
+        }
+        Ok(snapshots)
+    }
+
+    async fn queried_version(&self, flow: &Flow, listings: &Listings) -> Result<Option<ArrayRef>> {
+        let Some(reading) = &flow.version else { return Ok(None) };
+        let Some(query) = self.whole(flow, reading, listings, None).await? else { return Ok(None) };
+        let rows = self.session()?.execute_logical_plan(query).await.map_err(failed)?.collect().await;
+        version::of_rows(&flow.name, &rows.map_err(failed)?)
+    }
+
+    /// The versions that the paths of a flow's files tell, with the file.
+    async fn versions_of_files(
+        &self,
+        flow: &Flow,
+        files: &SnapshotFiles,
+        listings: &Listings,
+    ) -> Result<Vec<(ArrayRef, Option<Vec<FileEntry>>)>> {
+        let mut versions = Vec::new();
+        for source in flow_sources(self.graph(), &flow.reading) {
+            let Source::Files(spec) = &source.input.source else { continue };
+            let listed = listings.list(spec).await?.files;
+            for (file, known) in listed.iter().zip(LedgerPaths::new(spec, self.root()).write(&listed)) {
+                versions.push((version::of_path(&flow.name, files, &known.path)?, Some(vec![file.clone()])));
+            }
+        }
+        Ok(versions)
     }
 
     /// Plans the query of a flow over all of its sources; None: they have nothing yet.
     pub(super) async fn whole_query(&self, flow: &Flow) -> Result<Option<LogicalPlan>> {
+        self.whole(flow, &flow.reading, &Listings::new(self.root().to_path_buf()), None).await
+    }
+
+    /// Plans a query of a flow; `only` these of its `read_files`.
+    async fn whole(
+        &self,
+        flow: &Flow,
+        reading: &Reading,
+        listings: &Listings,
+        only: Option<&[FileEntry]>,
+    ) -> Result<Option<LogicalPlan>> {
         let graph = self.graph();
-        let listings = Listings::new(self.root().to_path_buf());
         let mut providers: HashMap<InputId, Arc<dyn TableProvider>> = HashMap::new();
-        for source in flow_sources(graph, &flow.reading) {
+        for source in flow_sources(graph, reading) {
             let input: &ResolvedInput = source.input;
             let is_stream = flow.reads_as_stream(input);
             let provider = match &input.source {
-                Source::Files(spec) => files(&listings, spec, input, is_stream).await?,
+                Source::Files(spec) => files(listings, spec, input, is_stream, only).await?,
                 Source::Dataset { id, stream } => match self.table(graph.dataset(*id))? {
                     Some(table) => {
                         let mut table = table.lock().await;
@@ -107,7 +196,7 @@ impl Engine {
                 Source::External { id, stream } => {
                     let external = &graph.externals[id.0];
                     match external::files(external, self.settings()) {
-                        Some(spec) => files(&listings, &spec, input, is_stream).await?,
+                        Some(spec) => files(listings, &spec, input, is_stream, None).await?,
                         None => {
                             let table = external::open_delta(external, self.settings(), self.root())?;
                             rows(&table, &external.name.value.to_string(), stream, &[], is_stream).await?
@@ -121,29 +210,53 @@ impl Engine {
         }
         let session = self.session()?;
         let provide = |input: &ResolvedInput| providers[&input.id].clone();
-        let query = plan_reading(&session, graph, &flow.reading, &provide).await;
+        let query = plan_reading(&session, graph, reading, &provide).await;
         query.map(Some).map_err(|diagnostics| Error::Invalid { diagnostics })
     }
 }
 
-/// A source of files; None: nothing to read.
+/// The events in a query of a flow.
+fn feed_of(
+    flow: &Flow,
+    change: &ChangeFlow,
+    query: LogicalPlan,
+    sequence: &DataType,
+    table: &Columns,
+    more: Option<&str>,
+) -> Result<Feed> {
+    let columns = FlowColumns::of(change, query.schema().as_arrow(), sequence.clone(), table);
+    let columns = columns.map_err(|misfits| {
+        let what: Vec<String> = misfits.iter().map(ToString::to_string).collect();
+        Error::user(
+            "schema-mismatch",
+            format!("flow `{}` doesn't fit its table: {}", flow.name, what.join("; ")),
+            "cast the column in the flow's query",
+        )
+    })?;
+    let rows = columns.project(query, more.as_slice()).map_err(failed)?;
+    let keys = columns.keys.iter().map(|key| key.name.clone()).collect();
+    Ok(Feed { rows, keys, is_seed: flow.kind.is_once(), version: None })
+}
+
+/// A source of files, `only` these of them; None: nothing to read.
 async fn files(
     listings: &Listings,
     spec: &ReadFiles,
     input: &ResolvedInput,
     is_stream: bool,
+    only: Option<&[FileEntry]>,
 ) -> Result<Option<Arc<dyn TableProvider>>> {
     if is_stream && !spec.include_existing_files {
         return Ok(None);
     }
-    let listed = listings.list(spec).await?;
-    let schema = match listed.files.is_empty() {
+    let listed = listings.list(spec).await?.files;
+    let schema = match listed.is_empty() {
         true => None,
-        false => listings.schema(spec, &listed.files).await?,
+        false => listings.schema(spec, &listed).await?,
     };
     let counters = Arc::new(ScanCounters::default());
-    let provider =
-        |schema| table_provider(Arc::new(spec.clone()), &schema, listed.files, input.uses_metadata, counters);
+    let files = only.map_or(listed, Arc::from);
+    let provider = |schema| table_provider(Arc::new(spec.clone()), &schema, files, input.uses_metadata, counters);
     Ok(schema.map(provider))
 }
 
@@ -195,9 +308,13 @@ fn union(a: LogicalPlan, b: LogicalPlan) -> Result<LogicalPlan> {
 /// The events of one feed: key, and the sequence in the column of its side.
 fn side(feed: Feed, codecs: &Codecs) -> Result<LogicalPlan> {
     let is_seed = feed.is_seed;
+    let version = feed.version().map(<[u8]>::to_vec);
     events(feed, codecs, |key, sequence| {
         let none = lit(ScalarValue::Binary(None));
-        let sequence = key_bytes(&codecs.sequence, vec![sequence]);
+        let sequence = match version {
+            Some(version) => lit(ScalarValue::Binary(Some(version))),
+            None => key_bytes(&codecs.sequence, vec![sequence]),
+        };
         let (seeded, live) = if is_seed { (sequence, none) } else { (none, sequence) };
         vec![key.alias(KEY), seeded.alias(SEEDED), live.alias(LIVE)]
     })
@@ -211,7 +328,7 @@ pub(super) fn events(
 ) -> Result<LogicalPlan> {
     let typed = |name: &str| Ok::<_, Error>((column(name), feed.data_type(name)?));
     let keys = feed.keys.iter().map(|key| typed(key)).collect::<Result<Vec<_>>>()?;
-    let sequence = typed(SEQUENCE_COLUMN)?;
+    let sequence = feed.sequence()?;
     // Events without key or sequence are refused or dropped, and TRUNCATE has no key.
     let mut condition =
         keys.iter().fold(sequence.0.clone().is_not_null(), |all, (key, _)| all.and(key.clone().is_not_null()));

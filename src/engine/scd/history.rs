@@ -2,11 +2,12 @@
 
 use pipeline::auto_cdc::ScdType;
 use pipeline::scd::{Effect, EventKind, KeyEvent, KeyFlags, KeyHistory, Version};
-use pipeline::timeline::{Class, Kind, Told};
+use pipeline::timeline::{Kind, Origin, Told};
 
-use super::origin::Origins;
+use super::origin::{Origins, Places};
 use super::scd_table::ScdTable;
 use super::value;
+use crate::auto_cdc::side;
 use crate::engine::Engine;
 use crate::error::Result;
 
@@ -25,26 +26,40 @@ impl Engine {
         let sequence = |bytes: &[u8]| value::sequence(&table.sequence_codec, bytes);
         let values = values(&table, &told)?;
 
+        let cutover = table.cutover(told.cutover);
         let mut places = origins.places(self)?;
         let mut events = Vec::with_capacity(told.members.len());
         for (at, member) in told.members.iter().enumerate() {
             let (effect, version) = effect(&table, &told, at);
+            let class = member.rank.class;
+            let is_absence = member.kind == Kind::Delete && class.is_snapshot();
             events.push(KeyEvent {
                 sequence: sequence(member.sequence)?,
                 kind: match member.kind {
                     Kind::Upsert => EventKind::Upsert,
+                    Kind::Delete if is_absence => EventKind::Absence,
                     Kind::Delete => EventKind::Delete,
                 },
                 effect,
                 version: version.map(|version| version + 1),
                 flow: origins.flow(member.origin.flow).to_string(),
-                is_seed: member.rank.class == Class::Once,
+                is_seed: class.is_seed(),
                 batch: member.origin.batch,
                 update: origins.update(member.origin),
-                place: places.of(member)?,
+                place: match is_absence {
+                    true => places.of_batch(member.origin)?,
+                    false => places.of(member)?,
+                },
                 is_late: late[at],
                 values: values[at].clone(),
             });
+        }
+        let voiding = voiding(&table, &told, &origins, &mut places)?;
+        let void_count = voiding.as_ref().map_or(0, |(void_count, _)| *void_count);
+        // What made events void stands behind them.
+        let index = |member: usize| if member < void_count { member } else { member + usize::from(void_count > 0) };
+        if let Some((at, event)) = voiding {
+            events.insert(at, event);
         }
         let versions = told.rows.iter().enumerate().map(|(at, row)| {
             Ok(Version {
@@ -53,8 +68,8 @@ impl Engine {
                 end: row.end.map(sequence).transpose()?,
                 is_open: row.end.is_none(),
                 values: values[row.last].clone(),
-                first_event: row.first,
-                last_event: row.last,
+                first_event: index(row.first),
+                last_event: index(row.last),
                 is_after_gap: at > 0 && told.rows[at - 1].end != Some(row.start),
             })
         });
@@ -74,16 +89,49 @@ impl Engine {
             versions,
             events,
             keeps_all_events: table.keeps_all(),
-            flags: flags(&told, &late),
-            last_seeded: told.cutover.last_seeded.map(sequence).transpose()?,
-            first_live: told.cutover.first_live.map(sequence).transpose()?,
+            flags: flags(&table, &told, &late),
+            last_seeded: cutover.last_seeded.map(sequence).transpose()?,
+            first_live: cutover.first_live.map(sequence).transpose()?,
         })
     }
 }
 
+/// The TRUNCATE, or snapshot without the key, that made its oldest events void: how many, and itself as an event; None if
+/// none is void.
+fn voiding(
+    table: &ScdTable,
+    told: &Told<'_>,
+    origins: &Origins,
+    places: &mut Places<'_>,
+) -> Result<Option<(usize, KeyEvent)>> {
+    let Some(floor) = table.view.manifest().floors.last() else { return Ok(None) };
+    let is_void = |sequence: &[u8]| table.floor().is_some_and(|floor| floor.covers(sequence));
+    let void_count = told.members.iter().take_while(|member| is_void(member.sequence)).count();
+    let Some((side::FloorBatch { flow, batch }, newest)) =
+        floor.raised_by.zip(void_count.checked_sub(1).map(|newest| &told.members[newest]))
+    else {
+        return Ok(None);
+    };
+    let origin = Origin { flow, batch };
+    let event = KeyEvent {
+        sequence: value::sequence(&table.sequence_codec, &floor.sequence)?,
+        kind: if origins.class(flow).is_snapshot() { EventKind::Absence } else { EventKind::Truncate },
+        effect: if newest.kind == Kind::Upsert { Effect::Deletes } else { Effect::DeletesNothing },
+        version: None,
+        flow: origins.flow(flow).to_string(),
+        is_seed: origins.class(flow).is_seed(),
+        batch,
+        update: origins.update(origin),
+        place: places.of_batch(origin)?,
+        is_late: false,
+        values: Vec::new(),
+    };
+    Ok(Some((void_count, event)))
+}
+
 /// What is special about a key.
-pub(super) fn flags(told: &Told<'_>, late: &[bool]) -> KeyFlags {
-    let cutover = told.cutover;
+pub(super) fn flags(table: &ScdTable, told: &Told<'_>, late: &[bool]) -> KeyFlags {
+    let cutover = table.cutover(told.cutover);
     KeyFlags {
         is_deleted: told.is_deleted(),
         has_gaps: told.has_gaps(),

@@ -51,7 +51,7 @@ impl Engine {
             if let Some(members) = members {
                 let stored = ScdTable::stored(members[0].key, &members);
                 let told = table.told(&stored);
-                let flags = flags(&told, &origins.late(&told.members));
+                let flags = flags(&table, &told, &origins.late(&told.members));
                 if request.only.is_none_or(|only| flags.fit(only)) {
                     candidates.push(Candidate {
                         key: members[0].key.to_vec(),

@@ -4,13 +4,15 @@
 use std::collections::HashMap;
 
 use pipeline::scd::EventPlace;
-use pipeline::timeline::{Member, Origin};
+use pipeline::timeline::{Class, Member, Origin};
 
+use crate::auto_cdc::apply::class;
 use crate::auto_cdc::side;
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::flow::inputs::in_order;
-use crate::state::{Source, SourceFile, State};
+use crate::source::table_stream::TableOffset;
+use crate::state::{PlannedInput, Source, SourceFile, State};
 
 /// When a batch was committed, and by which update.
 #[derive(Debug, Clone, Copy)]
@@ -30,8 +32,13 @@ pub(super) struct Origins {
 struct BatchSource {
     name: String,
     is_table: bool,
+    /// Up to which version a table was read, if that is on record.
+    version: Option<u64>,
     files: Vec<String>,
 }
+
+/// So many sources are named of a snapshot.
+const SOURCES_NAMED: usize = 3;
 
 /// Places of events, their batches looked up once each.
 pub(super) struct Places<'o> {
@@ -63,6 +70,11 @@ impl Origins {
     /// A flow's name.
     pub fn flow(&self, number: u32) -> &str {
         self.flows.get(number as usize).map_or("?", |flow| &flow.name)
+    }
+
+    /// Of what kind a flow was when it wrote.
+    pub fn class(&self, number: u32) -> Class {
+        self.flows.get(number as usize).map_or(Class::Live, |flow| class(flow.class))
     }
 
     /// The update that ran the batch, if that is on record.
@@ -102,11 +114,7 @@ impl Places<'_> {
         let [major, minor, row] = member.rank.position;
         // All zeros in a later batch: the query has lost the position.
         let is_known = member.rank.position != [0; 3] || member.origin.batch == 0;
-        if !self.sources.contains_key(&member.origin) {
-            let sources = self.sources_of(member.origin)?;
-            self.sources.insert(member.origin, sources);
-        }
-        let sources = &self.sources[&member.origin];
+        let sources = self.sources(member.origin)?;
         let record = is_known.then_some(row + 1);
         let mut files = sources
             .iter()
@@ -118,21 +126,60 @@ impl Places<'_> {
                 EventPlace { source: file.cloned(), version: None, file: minor + 1, record }
             }
             (None, _, Some(table), None) => {
-                EventPlace { source: Some(table.name.clone()), version: Some(major), file: minor + 1, record }
+                let version = is_known.then_some(major);
+                EventPlace { source: Some(table.name.clone()), version, file: minor + 1, record }
             }
             // Of several sources nobody knows which one it was.
             _ => EventPlace { source: None, version: None, file: minor + 1, record },
         })
     }
 
+    /// What a whole batch read: where it is told that a key is absent.
+    pub fn of_batch(&mut self, origin: Origin) -> Result<EventPlace> {
+        let sources = self.sources(origin)?;
+        let files = || sources.iter().flat_map(|source| &source.files);
+        let mut tables = sources.iter().filter(|source| source.is_table);
+        if let (None, Some(table), None) = (files().next(), tables.next(), tables.next()) {
+            return Ok(EventPlace { source: Some(table.name.clone()), version: table.version, file: 1, record: None });
+        }
+        let tables = sources.iter().filter(|source| source.is_table).map(|source| &source.name);
+        let names: Vec<&str> = files().chain(tables).map(String::as_str).collect();
+        let more = names.len().saturating_sub(SOURCES_NAMED);
+        let named = names[..names.len() - more].join(", ");
+        let source = match (names.len(), more) {
+            (0, _) => None,
+            (_, 0) => Some(named),
+            (_, more) => Some(format!("{named} and {more} more")),
+        };
+        Ok(EventPlace { source, version: None, file: 1, record: None })
+    }
+
+    fn sources(&mut self, origin: Origin) -> Result<&[BatchSource]> {
+        if !self.sources.contains_key(&origin) {
+            let sources = self.sources_of(origin)?;
+            self.sources.insert(origin, sources);
+        }
+        Ok(&self.sources[&origin])
+    }
+
     fn sources_of(&self, origin: Origin) -> Result<Vec<BatchSource>> {
         let flow = self.origins.flows.get(origin.flow as usize);
         let (Some(state), Some(flow)) = (&self.state, flow) else { return Ok(Vec::new()) };
-        let read = state.batch_sources(&flow.id, flow.generation, origin.batch as i64)?;
-        Ok(read.into_iter().map(|(source, files)| self.batch_source(&source, &files)).collect())
+        let (flow_id, generation, batch) = (&flow.id, flow.generation, origin.batch as i64);
+        let planned = state.batch_inputs(flow_id, generation, batch)?;
+        let read = state.batch_sources(flow_id, generation, batch)?.into_iter().map(|(source, files)| {
+            let planned = planned.iter().find(|planned| planned.source_id == source.source_id);
+            self.batch_source(&source, planned, &files)
+        });
+        read.collect()
     }
 
-    fn batch_source(&self, source: &Source, files: &[SourceFile]) -> BatchSource {
+    fn batch_source(
+        &self,
+        source: &Source,
+        planned: Option<&PlannedInput>,
+        files: &[SourceFile],
+    ) -> Result<BatchSource> {
         let key = source.source.split(" #").next().unwrap_or_default();
         let table = key.strip_prefix("table ").filter(|_| files.is_empty());
         let graph = self.engine.graph();
@@ -140,10 +187,14 @@ impl Places<'_> {
             let dataset = graph.datasets.iter().find(|dataset| dataset.name.key() == key);
             dataset.map_or(key, |dataset| &dataset.label).to_string()
         });
-        BatchSource {
+        let end = planned.and_then(|planned| planned.end_offset.as_deref()).filter(|_| table.is_some());
+        // It ends before a version.
+        let end = end.map(TableOffset::from_json).transpose()?.and_then(|end| end.version.checked_sub(1));
+        Ok(BatchSource {
             is_table: table.is_some(),
             name: label.unwrap_or_default(),
+            version: end.and_then(|version| u64::try_from(version).ok()),
             files: in_order(files).into_iter().map(|file| file.path.clone()).collect(),
-        }
+        })
     }
 }

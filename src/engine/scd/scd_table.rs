@@ -6,7 +6,7 @@ use arrow::datatypes::{Fields, SchemaRef};
 use pipeline::auto_cdc::{END_AT, START_AT, ScdType};
 use pipeline::report::Column;
 use pipeline::scd::{KeyPart, key_words};
-use pipeline::timeline::{Class, Floor, Shows, Told};
+use pipeline::timeline::{Class, Cutover, Floor, Shows, Told};
 
 use super::value;
 use crate::auto_cdc::apply::flow_orders;
@@ -237,6 +237,18 @@ impl ScdTable {
     pub fn floor(&self) -> Option<Floor<'_>> {
         let floor = self.view.manifest().floors.last()?;
         Some(Floor { sequence: &floor.sequence, is_inclusive: floor.is_inclusive })
+    }
+
+    /// The version of the newest snapshot, if the table is seeded with snapshots.
+    pub fn seeded_state(&self) -> Option<&[u8]> {
+        let is_seeded = self.flows.iter().any(|(class, _)| *class == Class::OnceSnapshot);
+        let snapshot = self.view.manifest().snapshot.as_ref().filter(|_| is_seeded);
+        snapshot.map(|snapshot| snapshot.version.as_slice())
+    }
+
+    /// A key's cutover, given what its newest member says.
+    pub fn cutover<'a>(&'a self, stored: Cutover<'a>) -> Cutover<'a> {
+        stored.with_state(self.seeded_state())
     }
 
     /// The columns beside keys and interval.

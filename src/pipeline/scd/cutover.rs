@@ -30,8 +30,6 @@ pub struct CutoverCheck {
     pub sequence_type: String,
     pub seed_flows: Vec<CutoverFlow>,
     pub live_flows: Vec<CutoverFlow>,
-    /// Flows that load snapshots: what they seed is no event of a key, and is not compared.
-    pub snapshot_flows: Vec<String>,
     pub key_count: u64,
     /// One each, in the order of [`Verdict::ALL`].
     pub verdicts: Vec<VerdictCount>,
@@ -48,16 +46,6 @@ impl CutoverCheck {
     pub fn holds(&self) -> bool {
         let is_good = |count: &VerdictCount| !matches!(count.verdict, Verdict::Stale | Verdict::Tie) || count.keys == 0;
         self.verdicts.iter().all(is_good) && self.first_changes.as_ref().is_none_or(|changes| changes.wrong == 0)
-    }
-
-    /// What is to be said of [`CutoverCheck::snapshot_flows`], if there are any.
-    pub fn not_compared(&self) -> Option<String> {
-        let names = self.snapshot_flows.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-        Some(match self.snapshot_flows.len() {
-            0 => return None,
-            1 => format!("flow {names} loads snapshots, which this check does not compare"),
-            _ => format!("flows {names} load snapshots, which this check does not compare"),
-        })
     }
 
     /// Keys of a verdict.
@@ -212,27 +200,6 @@ impl FirstChangeCounts {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn flows_that_load_snapshots_are_named_as_what_is_not_compared() {
-        let check = |names: &[&str]| CutoverCheck {
-            target: "t".to_string(),
-            scd_type: ScdType::One,
-            sequence_type: "BIGINT".to_string(),
-            seed_flows: Vec::new(),
-            live_flows: Vec::new(),
-            snapshot_flows: names.iter().map(ToString::to_string).collect(),
-            key_count: 0,
-            verdicts: Vec::new(),
-            first_changes: None,
-            keys: Vec::new(),
-            next: None,
-        };
-        let words = |names: &[&str]| check(names).not_compared().unwrap_or_default();
-        assert_eq!(words(&[]), "");
-        assert_eq!(words(&["a"]), "flow `a` loads snapshots, which this check does not compare");
-        assert_eq!(words(&["a", "b"]), "flows `a`, `b` load snapshots, which this check does not compare");
-    }
 
     #[test]
     fn verdicts_compare_the_first_live_with_the_last_seeded_sequence() {

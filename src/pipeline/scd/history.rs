@@ -19,12 +19,13 @@ pub struct KeyHistory {
     pub sequence_type: String,
     /// The rows of the key, oldest first; at most one for SCD type 1.
     pub versions: Vec<Version>,
-    /// What is stored of the key, oldest first: events that show, repeat, delete.
+    /// What is stored of the key, oldest first: events that show, repeat, delete; and the TRUNCATE, or the snapshot
+    /// without the key, that made the ones before it void.
     pub events: Vec<KeyEvent>,
     /// False: only the newest event is kept (SCD type 1 without IGNORE NULL UPDATES).
     pub keeps_all_events: bool,
     pub flags: KeyFlags,
-    /// Sequence of the last event of a once flow.
+    /// Sequence of the last event of a once flow, or version of the last once snapshot that speaks for the key.
     pub last_seeded: Option<String>,
     /// Sequence of the first event of a live flow.
     pub first_live: Option<String>,
@@ -59,7 +60,7 @@ pub struct KeyEvent {
     pub version: Option<usize>,
     /// Name of the flow.
     pub flow: String,
-    /// Of a once flow: part of the seed.
+    /// Of a once flow, of a snapshot too: part of the seed.
     pub is_seed: bool,
     /// Micro-batch of the flow.
     pub batch: u64,
@@ -77,6 +78,22 @@ pub struct KeyEvent {
 pub enum EventKind {
     Upsert,
     Delete,
+    /// A snapshot that doesn't have the key: a delete at its version.
+    Absence,
+    /// A TRUNCATE: a delete of every key.
+    Truncate,
+}
+
+impl EventKind {
+    /// `upsert`.
+    pub fn words(self) -> &'static str {
+        match self {
+            EventKind::Upsert => "upsert",
+            EventKind::Delete => "delete",
+            EventKind::Absence => "absent",
+            EventKind::Truncate => "truncate",
+        }
+    }
 }
 
 /// What an event did to the table.
@@ -97,16 +114,18 @@ pub enum Effect {
     Voided,
 }
 
-/// Where an event stood in its source.
+/// Where an event stood in its source; what all of a batch says (an absence) has no record.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct EventPlace {
-    /// Path of the file, or name of the table; None: no longer on record.
+    /// Path of the file, or name of the table; of an absence all that the snapshot was made of. None: no longer on
+    /// record.
     pub source: Option<String>,
-    /// Version of a table that is read as a stream.
+    /// Version of a table: where a stream of it brought the row, or that the snapshot was.
     pub version: Option<u64>,
     /// Number of the file in its batch or version, from 1.
     pub file: u64,
-    /// Number of the record in the file, from 1; None: the flow's query leaves no position (an aggregate).
+    /// Number of the record in the file, from 1; None: the flow's query leaves no position (an aggregate), or there is
+    /// no record (an absence).
     pub record: Option<u64>,
 }
 
@@ -114,7 +133,8 @@ impl EventPlace {
     /// In words: `cust_2022.json:811`, `table bronze.customers, version 3, file 1, row 811`.
     pub fn words(&self) -> String {
         match (self.record, &self.source, self.version) {
-            (None, Some(source), _) => source.clone(),
+            (None, Some(source), None) => source.clone(),
+            (None, Some(source), Some(version)) => format!("table {source}, version {version}"),
             (None, None, _) => "unknown".to_string(),
             (Some(record), Some(source), None) => format!("{source}:{record}"),
             (Some(record), Some(source), Some(version)) => {

@@ -40,10 +40,24 @@ pub enum Kind {
 pub enum Class {
     /// AUTO CDC FROM SNAPSHOT: its rows and absences give way to any change event of the same sequence.
     Snapshot,
+    /// AUTO CDC ONCE FROM SNAPSHOT: the same, as a seed.
+    OnceSnapshot,
     /// AUTO CDC ONCE: the seed.
     Once,
     /// AUTO CDC: the live feed.
     Live,
+}
+
+impl Class {
+    /// Part of what a table is seeded with, before or beside its live feed.
+    pub fn is_seed(self) -> bool {
+        matches!(self, Class::OnceSnapshot | Class::Once)
+    }
+
+    /// From whole states, not from change events.
+    pub fn is_snapshot(self) -> bool {
+        matches!(self, Class::Snapshot | Class::OnceSnapshot)
+    }
 }
 
 /// Decides between events of one key and sequence: the higher one wins. It is stored with the member, so that the
@@ -85,8 +99,8 @@ pub struct Member<'a> {
     pub cutover: Cutover<'a>,
 }
 
-/// Between which sequences a key went from its seed (AUTO CDC ONCE) to its live feed, every event counted, those that
-/// lost or changed nothing too.
+/// Between which sequences a key went from its seed (AUTO CDC ONCE, FROM SNAPSHOT too) to its live feed, every event
+/// counted, those that lost or changed nothing too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Cutover<'a> {
     pub last_seeded: Option<&'a [u8]>,
@@ -98,12 +112,23 @@ impl<'a> Cutover<'a> {
     fn with(self, event: &Member<'a>) -> Cutover<'a> {
         match event.rank.class {
             Class::Snapshot => self,
-            Class::Once => Cutover { last_seeded: self.last_seeded.max(Some(event.sequence)), ..self },
+            // That a snapshot lacks a key is an event only if it was there; see `with_state`.
+            Class::OnceSnapshot if event.kind == Kind::Delete => self,
+            Class::OnceSnapshot | Class::Once => {
+                Cutover { last_seeded: self.last_seeded.max(Some(event.sequence)), ..self }
+            }
             Class::Live => {
                 let first = self.first_live.map_or(event.sequence, |first| first.min(event.sequence));
                 Cutover { first_live: Some(first), ..self }
             }
         }
+    }
+
+    /// Given the version of the newest snapshot that seeds the table: it speaks for every key that had a live event by
+    /// then, for those that it lacks too, which it deletes. A key that came later is not its.
+    pub fn with_state(self, version: Option<&'a [u8]>) -> Cutover<'a> {
+        let covers = |version: &&[u8]| self.first_live.is_some_and(|first| first <= *version);
+        Cutover { last_seeded: self.last_seeded.max(version.filter(covers)), ..self }
     }
 }
 
@@ -118,7 +143,7 @@ impl<'a> Member<'a> {
     /// Among members of one sequence the greatest wins: a change event beats a snapshot, a delete an upsert, then
     /// the rank decides. Where a query leaves no position to tell two events apart, their bytes do.
     fn precedence(&self) -> (bool, bool, Rank, &[u8]) {
-        (self.rank.class != Class::Snapshot, self.kind == Kind::Delete, self.rank, &self.values)
+        (!self.rank.class.is_snapshot(), self.kind == Kind::Delete, self.rank, &self.values)
     }
 
     /// In the order of the timeline, the winner of a sequence last.

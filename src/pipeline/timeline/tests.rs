@@ -68,7 +68,7 @@ impl Feed {
     }
 
     fn precedence(event: &Event) -> (bool, bool, Class, u64) {
-        (event.class != Class::Snapshot, event.kind == Kind::Delete, event.class, event.position)
+        (!event.class.is_snapshot(), event.kind == Kind::Delete, event.class, event.position)
     }
 
     /// Sort, keep the winners, fill, group, close: (row, start, end).
@@ -171,10 +171,19 @@ impl Feed {
                 }
             }
             let seen: Vec<&Event> = self.batches[..=batch].iter().flatten().filter(|event| !event.truncates).collect();
-            let sequences = |class| seen.iter().filter(move |event| event.class == class).map(|event| event.sequence);
+            let sequences =
+                |wanted: fn(&Event) -> bool| seen.iter().filter(move |event| wanted(event)).map(|event| event.sequence);
+            let is_seed = |event: &Event| match event.class {
+                Class::Once => true,
+                Class::OnceSnapshot => event.kind == Kind::Upsert,
+                Class::Snapshot | Class::Live => false,
+            };
             if let Some(newest) = store.values().next_back() {
-                assert_eq!(newest.cutover.last_seeded.map(|last| last[0]), sequences(Class::Once).max());
-                assert_eq!(newest.cutover.first_live.map(|first| first[0]), sequences(Class::Live).min());
+                assert_eq!(newest.cutover.last_seeded.map(|last| last[0]), sequences(is_seed).max());
+                assert_eq!(
+                    newest.cutover.first_live.map(|first| first[0]),
+                    sequences(|event| event.class == Class::Live).min()
+                );
             }
             let located = store.values().filter_map(|member| member.location).count();
             assert_eq!(located, target.len(), "every row has its member");
@@ -216,7 +225,7 @@ impl Feed {
 
 fn event(position: u64, truncates: bool) -> impl Strategy<Value = Event> {
     let kind = prop_oneof![4 => Just(Kind::Upsert), 1 => Just(Kind::Delete)];
-    let class = prop_oneof![Just(Class::Once), Just(Class::Live)];
+    let class = prop_oneof![Just(Class::Snapshot), Just(Class::OnceSnapshot), Just(Class::Once), Just(Class::Live)];
     let row = prop::collection::vec(prop::option::weighted(0.7, 0..2_u8), 3);
     (1..12_u8, kind, class, row, prop::bool::weighted(if truncates { 0.1 } else { 0.0 })).prop_map(
         move |(sequence, kind, class, row, truncates)| {
@@ -306,9 +315,13 @@ fn a_change_event_beats_a_snapshot_of_its_sequence() {
         location: None,
         cutover: Cutover::default(),
     };
-    let mut pair = [member(Class::Live, Kind::Upsert, 1), member(Class::Snapshot, Kind::Upsert, 2)];
-    pair.sort_by(Member::compare);
-    assert_eq!(row(&pair[1].values), vec![Some(1)]);
+    let beside = |snapshot| [member(Class::Live, Kind::Upsert, 1), member(snapshot, Kind::Upsert, 2)];
+    let mut pair = beside(Class::OnceSnapshot);
+    for snapshot in [Class::Snapshot, Class::OnceSnapshot] {
+        pair = beside(snapshot);
+        pair.sort_by(Member::compare);
+        assert_eq!(row(&pair[1].values), vec![Some(1)]);
+    }
 
     let folder = Folder {
         shows: Shows::Latest,
@@ -320,4 +333,28 @@ fn a_change_event_beats_a_snapshot_of_its_sequence() {
     folder.fold(0, Vec::new(), pair.to_vec(), &mut folded, &mut |_, _| {});
     assert_eq!(folded.added.len(), 1);
     assert_eq!(folded.counts.ties, 1);
+}
+
+#[test]
+fn a_snapshot_seeds_the_keys_that_it_has_and_those_with_live_events_by_its_version() {
+    // Of a key: the newest version that had it, its first live event, the newest version of all; the last seeded.
+    let cases = [
+        (None, None, Some(5), None),
+        (Some(5), None, Some(5), Some(5)),
+        (Some(3), None, Some(5), Some(3)),
+        (None, Some(4), Some(5), Some(5)),
+        (None, Some(5), Some(5), Some(5)),
+        (None, Some(6), Some(5), None),
+        (Some(3), Some(4), Some(5), Some(5)),
+        (Some(3), Some(6), Some(5), Some(3)),
+        (Some(3), Some(2), None, Some(3)),
+    ];
+    for (last_seeded, first_live, version, expected) in cases {
+        let sequence = |of: Option<u8>| of.map(|of| [of]);
+        let (seeded, live, state) = (sequence(last_seeded), sequence(first_live), sequence(version));
+        let cutover =
+            Cutover { last_seeded: seeded.as_ref().map(|of| &of[..]), first_live: live.as_ref().map(|of| &of[..]) };
+        let found = cutover.with_state(state.as_ref().map(|of| &of[..])).last_seeded;
+        assert_eq!(found.map(|of| of[0]), expected, "{last_seeded:?} {first_live:?} {version:?}");
+    }
 }

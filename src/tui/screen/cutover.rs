@@ -70,12 +70,8 @@ fn summary_lines(app: &App) -> Vec<(Role, String)> {
         };
     };
     let mut lines = Vec::new();
-    let mut flows = |side: &str, flows: &[CutoverFlow], snapshots: &[String]| {
-        for flow in snapshots {
-            lines.push((Role::Muted, format!("{side}  {flow}  loads snapshots,")));
-            lines.push((Role::Muted, "      which this check does not compare".to_string()));
-        }
-        if flows.is_empty() && snapshots.is_empty() {
+    let mut flows = |side: &str, flows: &[CutoverFlow]| {
+        if flows.is_empty() {
             lines.push((Role::Muted, format!("{side}  no flow")));
         }
         for flow in flows {
@@ -87,8 +83,8 @@ fn summary_lines(app: &App) -> Vec<(Role, String)> {
             lines.push((role, format!("{side}  {}  {evidence}", flow.name)));
         }
     };
-    flows("seed", &check.seed_flows, &check.snapshot_flows);
-    flows("live", &check.live_flows, &[]);
+    flows("seed", &check.seed_flows);
+    flows("live", &check.live_flows);
     if let Some(changes) = check.first_changes {
         let role = if changes.wrong > 0 { Role::Error } else { Role::Text };
         let words = format!(

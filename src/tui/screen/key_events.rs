@@ -19,6 +19,7 @@ fn effect(event: &KeyEvent) -> String {
     match event.effect {
         Effect::Opens => format!("opens{version}"),
         Effect::Repeats => format!("goes on with{version}"),
+        Effect::Deletes if event.version.is_none() => "deletes the row".to_string(),
         Effect::Deletes => format!("ends{version}"),
         Effect::DeletesNothing => "deletes nothing".to_string(),
         Effect::Superseded => "a later one holds".to_string(),
@@ -90,6 +91,8 @@ pub fn draw(app: &mut App, pane: Pane, history: &KeyHistory, list: List, inner: 
         let (op, role) = match event.kind {
             EventKind::Upsert => ("U", Role::Text),
             EventKind::Delete => ("D", Role::Warning),
+            EventKind::Absence => ("A", Role::Warning),
+            EventKind::Truncate => ("T", Role::Warning),
         };
         let mut marks = String::new();
         // Where the boundary is a line, it says so.

@@ -313,7 +313,6 @@ pub fn report(question: &ScdQuestion) -> Result<Box<ScdReport>, Problem> {
                 sequence_type: "TIMESTAMP".to_string(),
                 seed_flows: vec![CutoverFlow { name: "bf_customers".to_string(), evidence: Evidence::Applied }],
                 live_flows: vec![CutoverFlow { name: "customers_live".to_string(), evidence: Evidence::Applied }],
-                snapshot_flows: Vec::new(),
                 key_count: 124,
                 verdicts: verdicts.collect(),
                 first_changes: Some(FirstChangeCounts { one_version: 73, repeats: 0, deletes: 1, wrong: 0 }),
@@ -514,28 +513,6 @@ fn both_sequences_of_a_key_are_whole_where_there_is_room() {
     let screen = scene.screen();
     for whole in ["2023-06-01 07:30:00 → 2025-02-01 10:00:00", "equal: delete wins, else the live one  │"] {
         assert!(screen.contains(whole), "{whole}: {screen}");
-    }
-}
-
-#[test]
-fn a_flow_that_loads_snapshots_is_no_seed_of_the_cutover_and_that_is_said() {
-    let mut scene = begin(120, 36);
-    scene.press("4");
-    let Some(Effect::Ask(Command::Inspect { question })) = scene.asked.last().cloned() else { panic!() };
-    let mut report = report(&question);
-    let Ok(ScdReport::Cutover(check)) = report.as_deref_mut() else { panic!() };
-    check.seed_flows = Vec::new();
-    check.snapshot_flows = vec!["customers_snapshot".to_string()];
-    check.verdicts.iter_mut().for_each(|count| count.keys = 0);
-    scene.tell(Answer::Inspected { question, report });
-    let screen = scene.screen();
-    let words = [
-        "seed  customers_snapshot  loads snapshots,",
-        "which this check does not compare",
-        "there is no seed to compare",
-    ];
-    for words in words {
-        assert!(screen.contains(words), "{words}: {screen}");
     }
 }
 

@@ -94,6 +94,17 @@ pub struct Floor {
     pub sequence: Vec<u8>,
     /// Whether events of this very sequence are void too: so for TRUNCATE, not for a snapshot's absence.
     pub is_inclusive: bool,
+    /// What raised it; None: a build that didn't write it down.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raised_by: Option<FloorBatch>,
+}
+
+/// A micro-batch that raised a floor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FloorBatch {
+    /// The flow's number in [`Manifest::flows`].
+    pub flow: u32,
+    pub batch: u64,
 }
 
 /// A run that belongs to the table.

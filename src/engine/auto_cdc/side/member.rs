@@ -24,7 +24,7 @@ pub enum Kind {
 /// manifest's table of flows has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Rank {
-    /// Snapshot 0, once 1, live 2; up to 3.
+    /// Snapshot 0, once 1, live 2, once snapshot 3.
     pub class: u8,
     /// The flow's number in the manifest.
     pub flow: u32,

@@ -37,7 +37,7 @@ mod view;
 #[cfg(test)]
 mod tests;
 
-pub use manifest::{Floor, Flow, MANIFEST, Manifest, Retention, RunEntry, Snapshot};
+pub use manifest::{Floor, FloorBatch, Flow, MANIFEST, Manifest, Retention, RunEntry, Snapshot};
 pub use member::{Kind, Location, Member, MemberRef, Rank};
 pub use moves::{FileMove, MovePiece};
 pub use store::{NewSideTable, SideTable, Staged};

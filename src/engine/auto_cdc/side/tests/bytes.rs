@@ -46,7 +46,8 @@ fn the_files_of_a_table_do_not_change() {
         let flow = Flow { id: "f1".into(), generation: 1, name: "live".into(), class: 2 };
         assert_eq!((manifest.flow_number(&flow), manifest.flow_number(&flow)), (0, 0));
         manifest.txns.insert("f1:1".into(), 3);
-        manifest.floors.push(Floor { sequence: vec![0, 255], is_inclusive: true });
+        let raised_by = Some(FloorBatch { flow: 1, batch: 7 });
+        manifest.floors.push(Floor { sequence: vec![0, 255], is_inclusive: true, raised_by });
         manifest.pending = Some(serde_json::json!({"version": 7}));
         Ok(())
     };
