@@ -15,12 +15,14 @@
 //! - `snapshot_backfill.rs`: AUTO CDC FROM SNAPSHOT once, beside a change feed (C); `snapshots.rs`: snapshots alone
 //! - `scd_migration.rs`: a seed of AUTO CDC ONCE and a live feed (D)
 //! - `change_errors.rs`: the conditions of AUTO CDC, and where each is tested
-//! - `change_feeds.rs`: AUTO CDC beyond that: clauses, several feeds, drift, resets, what others read of its tables
+//! - `change_feeds.rs`: AUTO CDC beyond that: clauses, several feeds, ties, refused batches
+//! - `change_targets.rs`: what its targets hold to: drift, columns, resets, files; what others read of them
 //! - `cutover.rs`: a seed and a live feed into one table, key by key; `histories.rs`: what is asked about such tables
 //! - `other_engines.rs`: the tables as others read them, in any time zone
 
 mod change_errors;
 mod change_feeds;
+mod change_targets;
 mod changes;
 mod cutover;
 mod definitions;

@@ -30,10 +30,17 @@ fn snapshots_in_files_are_applied_in_order_of_their_versions() {
     assert_eq!(outcome.batches("customers").len(), 3);
     let rows = ["1|A|10|null", "1|a|9|10", "2|again|11|null", "2|b|9|10"];
     assert_eq!(table(&workspace, "customers"), rows);
-    // Older ones are too late; the same ones are done.
+    // Older ones are too late, further files of the last one too, which is told once; the same ones are done.
     workspace.write("snap/snapshot_8.csv", "id,name\n1,older\n");
-    assert_eq!(workspace.run_ok(&[]).batches("customers").len(), 0);
-    assert_eq!(table(&workspace, "customers"), rows);
+    workspace.write("snap/more_snapshot_11.csv", "id,name\n3,c\n");
+    for told in [["`snap/snapshot_8.csv`", "`snap/more_snapshot_11.csv`"].as_slice(), &[]] {
+        let outcome = workspace.run_ok(&[]);
+        assert_eq!(outcome.batches("customers").len(), 0);
+        let notices = outcome.notices("snapshot-passed-over");
+        assert_eq!(notices.len(), told.len(), "{outcome}");
+        assert!(notices.iter().zip(told).all(|(notice, file)| notice.contains(file)), "{notices:?}");
+        assert_eq!(table(&workspace, "customers"), rows);
+    }
     workspace.write("snap/snapshot_12.csv", "id,name\n3,c\n");
     workspace.run_ok(&[]);
     assert_eq!(table(&workspace, "customers"), ["1|A|10|12", "1|a|9|10", "2|again|11|12", "2|b|9|10", "3|c|12|null"]);
@@ -261,7 +268,7 @@ fn a_version_that_goes_back_is_passed_over_and_told() {
     for (version, told) in [(5, 0), (4, 1)] {
         workspace.define(&sql(version));
         let outcome = workspace.run_ok(&[]);
-        assert_eq!(outcome.notices("snapshot-older").len(), told, "{outcome}");
+        assert_eq!(outcome.notices("snapshot-passed-over").len(), told, "{outcome}");
         assert_eq!(customers(&workspace), ["5|x"]);
     }
 }
@@ -337,7 +344,7 @@ fn a_once_snapshot_is_run_again_on_request() {
     // Its version has been: there is nothing to do, and that is said.
     let outcome = workspace.run_ok(&["--rerun-once", "backfill", "--yes"]);
     assert_eq!(outcome.flow_state("backfill"), "COMPLETED");
-    assert!(outcome.notice("snapshot-not-newer").contains("`customers`"), "{outcome}");
+    assert!(outcome.notice("snapshot-passed-over").contains("`customers`"), "{outcome}");
     assert_eq!(customers(&workspace), ["1|event", "2|s", "3|s"]);
     assert_eq!(workspace.run_ok(&[]).flow_state("backfill"), "IDLE");
     workspace.define(&(live() + &backfill().replace("2025-01-01", "2025-01-02")));

@@ -20,12 +20,13 @@ use pipeline::timeline::{Class, Kind};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use super::apply::{Application, Applied, Batch, Place, SilenceRule, class_number};
+use super::apply::{Application, Applied, Batch, Place, SilenceRule};
 use super::columns::{FlowColumns, type_of};
 use super::events::{Events, Refused};
 use super::position::carry;
 use super::side;
 use super::spec::{TargetSpec, drifted};
+use super::stored::class_number;
 use super::table_feed;
 use super::target::ChangeTarget;
 use crate::error::{Error, Result};

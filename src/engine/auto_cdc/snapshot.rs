@@ -32,12 +32,15 @@ use crate::flow::batch::{bring_up, completion, mark, partitions, plan, plan_and_
 use crate::flow::inputs::{self, Content, OpenSource, batch_inputs};
 use crate::flow::live::scanned;
 use crate::micro_batch::query_error;
-use crate::state::PlannedInput;
+use crate::state::{KnownBy, PlannedInput};
 use crate::stop::Stop;
 use crate::table::PreparedCommit;
 
 /// Rows of about so many bytes are applied at once.
 const PORTION_BYTES: usize = 128 << 20;
+
+/// So many late files are named.
+const FILES_NAMED: usize = 3;
 
 /// Applies the snapshots that are there and newer than the last one.
 pub(crate) async fn run(run: &FlowRun<'_>, change: &ChangeFlow) -> Result<()> {
@@ -49,17 +52,6 @@ pub(crate) async fn run(run: &FlowRun<'_>, change: &ChangeFlow) -> Result<()> {
     let Some(mut batch) = bring_up(run, &mut sources).await? else { return Ok(()) };
     let next = next_inputs(run, snapshot, &sources).await?;
     let is_once = run.flow.kind.is_once();
-    if is_once && next.is_empty() && !matches!(snapshot.versions, SnapshotVersions::Files(_)) {
-        run.update.recorder.notice(
-            run.about(),
-            "snapshot-not-newer",
-            format!(
-                "flow `{}` is done: `{}` has had a snapshot of its version, or a later one",
-                run.flow.name, run.dataset.label
-            ),
-            Some("give a changed snapshot a later version, or build the table anew with --full-refresh".to_string()),
-        );
-    }
     // A version in files is a batch, so no batch says that it is the last.
     let is_marked = next.len() == 1 && !matches!(snapshot.versions, SnapshotVersions::Files(_));
     for inputs in next {
@@ -99,14 +91,12 @@ async fn next_inputs(
             None => Ok(Vec::new()),
             Some(version) => {
                 let version = version::encoded(&version)?;
-                match last.map(|last| version.cmp(&last)) {
-                    None | Some(Ordering::Greater) => Ok(whole()),
-                    Some(Ordering::Equal) => Ok(Vec::new()),
-                    Some(Ordering::Less) => {
-                        tell_older(run);
-                        Ok(Vec::new())
-                    }
+                let order = last.map_or(Ordering::Greater, |last| version.cmp(&last));
+                // That a snapshot is as it was is no news, unless it was asked for.
+                if order.is_lt() || order.is_eq() && run.flow.kind.is_once() {
+                    tell_passed_over(run, "its snapshot");
                 }
+                Ok(if order.is_gt() { whole() } else { Vec::new() })
             }
         },
         SnapshotVersions::Files(files) => {
@@ -115,23 +105,40 @@ async fn next_inputs(
                 return Err(first_is_missing(run, "no file matches the path"));
             }
             let is_new = |version: &Vec<u8>| last.as_ref().is_none_or(|last| version > last);
-            Ok(by_version.into_iter().filter(|(version, _)| is_new(version)).map(|(_, input)| vec![input]).collect())
+            let (new, old): (Vec<_>, Vec<_>) = by_version.into_iter().partition(|(version, _)| is_new(version));
+            old.into_iter().try_for_each(|(_, input)| tell_late_files(run, input))?;
+            Ok(new.into_iter().map(|(_, input)| vec![input]).collect())
         }
     }
 }
 
-/// A version that goes back is passed over.
-fn tell_older(run: &FlowRun<'_>) {
+/// Of files that are not read because of their version, those that came after it was the last one; each is told once.
+fn tell_late_files(run: &FlowRun<'_>, input: PlannedInput) -> Result<()> {
+    let state = &run.update.state;
+    let late = state.new_files(input.source_id, input.files, KnownBy::Path)?;
+    if !late.is_empty() {
+        state.add_known_files(input.source_id, &late)?;
+        let names: Vec<String> = late.iter().take(FILES_NAMED).map(|file| format!("`{}`", file.path)).collect();
+        let more = late.len() - names.len();
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        tell_passed_over(run, &format!("{}{more}", names.join(", ")));
+    }
+    Ok(())
+}
+
+/// A version that is not above the last one is passed over.
+fn tell_passed_over(run: &FlowRun<'_>, what: &str) {
     run.update.recorder.notice(
         run.about(),
-        "snapshot-older",
+        "snapshot-passed-over",
         format!(
-            "flow `{}` passes its snapshot over: `{}` has had one of a later version",
+            "flow `{}` passes {what} over: `{}` has had a snapshot of that version, or of a later one",
             run.flow.name, run.dataset.label
         ),
-        Some(
-            "the version query should never go back; give the snapshot a later version to have it applied".to_string(),
-        ),
+        Some(format!(
+            "versions have to grow: give it a later one, or build the table anew: flowbench run --full-refresh {}",
+            run.dataset.label
+        )),
     );
 }
 

@@ -1,5 +1,5 @@
 //! Stored members of some keys, copied out of the side table into one allocation, so that they can be folded while new
-//! runs are written.
+//! runs are written; and how the timeline's words stand in the side table.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -118,5 +118,58 @@ impl Stored {
                 first_live: slot.first_live.as_ref().map(bytes),
             },
         }
+    }
+}
+
+/// The class of a flow's events, as ranks have it.
+pub(crate) fn class_number(class: Class) -> u8 {
+    match class {
+        Class::Snapshot => 0,
+        Class::Once => 1,
+        Class::Live => 2,
+        Class::OnceSnapshot => 3,
+    }
+}
+
+/// The class of a number.
+pub(crate) fn class(number: u8) -> Class {
+    match number {
+        0 => Class::Snapshot,
+        1 => Class::Once,
+        3 => Class::OnceSnapshot,
+        _ => Class::Live,
+    }
+}
+
+/// By number of a flow: its class, and its place among the names of all flows of the target.
+pub(crate) fn flow_orders(flows: &[side::Flow]) -> Vec<(Class, u32)> {
+    let mut names: Vec<&str> = flows.iter().map(|flow| flow.name.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let order = |name: &str| names.partition_point(|known| *known < name) as u32;
+    flows.iter().map(|flow| (class(flow.class), order(&flow.name))).collect()
+}
+
+/// The same the other way: a member as the side table takes it.
+pub(super) fn stored_form<'m>(key: &'m [u8], member: &'m Member<'m>) -> MemberRef<'m> {
+    MemberRef {
+        key,
+        sequence: member.sequence,
+        kind: match member.kind {
+            Kind::Upsert => side::Kind::Upsert,
+            Kind::Delete => side::Kind::Delete,
+        },
+        rank: side::Rank {
+            class: class_number(member.rank.class),
+            flow: member.origin.flow,
+            position: member.rank.position,
+        },
+        batch_id: member.origin.batch,
+        authored: member.authored.as_deref(),
+        run_start: member.run_start,
+        location: member.location.map(|location| side::Location { file: location.file, row: location.row }),
+        last_seeded: member.cutover.last_seeded,
+        first_live: member.cutover.first_live,
+        values: &member.values,
     }
 }

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use pipeline::scd::EventPlace;
 use pipeline::timeline::{Class, Member, Origin};
 
-use crate::auto_cdc::apply::class;
 use crate::auto_cdc::side;
+use crate::auto_cdc::stored::class;
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::flow::inputs::in_order;

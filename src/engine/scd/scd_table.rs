@@ -9,12 +9,11 @@ use pipeline::scd::{KeyPart, key_words};
 use pipeline::timeline::{Class, Cutover, Floor, Shows, Told};
 
 use super::value;
-use crate::auto_cdc::apply::flow_orders;
 use crate::auto_cdc::encode::{KeyCodec, RowCodec};
 use crate::auto_cdc::rows::Rows;
 use crate::auto_cdc::side::{self, MemberRef, Retention, View, Wanted};
 use crate::auto_cdc::spec::TargetSpec;
-use crate::auto_cdc::stored::Stored;
+use crate::auto_cdc::stored::{Stored, flow_orders};
 use crate::auto_cdc::target::side_folder;
 use crate::engine::Engine;
 use crate::error::{Error, Result};

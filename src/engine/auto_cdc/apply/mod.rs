@@ -1,34 +1,38 @@
 //! Events into a target and its side table. Everything is written beside what is in force, portion by portion, and put
 //! in force by two commits: the side table's, which holds the target's as it is to be made, and that.
+//!
+//! - `mod.rs`: a batch from its beginning to its commit, events of feeds, floors
+//! - `snapshot.rs`: the rows of a snapshot, and the keys that it lacks
+//! - `write.rs`: what keys change, as rows of the target and a run of the side table
 
-use std::borrow::Cow;
+mod snapshot;
+mod write;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, RecordBatch, UInt32Array};
-use arrow::compute::take;
-use arrow::datatypes::{Fields, Schema, SchemaRef};
+use arrow::array::{ArrayRef, RecordBatch};
+use arrow::datatypes::{Fields, SchemaRef};
 use pipeline::auto_cdc::{END_AT, START_AT, ScdType};
-use pipeline::timeline::{
-    AddedRow, Class, Counts, Cutover, Floor, Folded, Folder, Kind, Location, Member, Origin, Rank, Shows,
-};
+use pipeline::timeline::{Class, Counts, Floor, Folded, Folder, Kind, Member, Origin, Shows};
+
+pub(crate) use snapshot::SnapshotKeys;
+use write::Written;
 
 use super::columns::FlowColumns;
 use super::encode::{KeyCodec, Layout, RowCodec};
 use super::events::{EventReader, Events, Silence};
 use super::portion::{Portion, on_threads};
 use super::rows::Rows;
-use super::side::{self, KeyRange, MemberRef, Retention, SideTable, Staged, View};
+use super::side::{self, KeyRange, Retention, SideTable, Staged, View};
 use super::spec::TargetSpec;
-use super::stored::Stored;
+use super::stored::{Stored, flow_orders};
 use super::target::ChangeTarget;
 use crate::error::{Error, Result};
-use crate::table::{Commit, DataFile, DataWriter, Located, PreparedCommit, RowSet, SyncAt, WriterOptions};
+use crate::table::{Commit, DataFile, PreparedCommit, RowSet};
 
 /// So many ties are shown of those that are counted.
 const TIES_SHOWN: usize = 5;
-/// Rows that are decoded at once.
-const ROWS_AT_ONCE: usize = 16 * 1024;
 /// As much of the side table is gone through at once.
 const SCAN_BYTES: usize = 32 << 20;
 
@@ -61,47 +65,6 @@ pub(crate) enum SilenceRule {
     Unlisted(String),
 }
 
-/// The rows of a snapshot that have been applied, by their keys.
-#[derive(Debug, Default)]
-pub(crate) struct SnapshotKeys {
-    pub rows: u64,
-    /// Rows whose key another row has.
-    pub duplicates: u64,
-    /// A few of their keys, for people.
-    pub duplicate_keys: Vec<String>,
-    /// Keys of each portion, in order, that the side table can't tell the snapshot has: of a history all, else those
-    /// that have a newer event.
-    portions: Vec<Vec<Box<[u8]>>>,
-}
-
-impl SnapshotKeys {
-    /// Whether an earlier portion had the key, as far as `portions` tell.
-    fn has(&self, key: &[u8]) -> bool {
-        self.portions.iter().any(|portion| portion.binary_search_by(|known| (**known).cmp(key)).is_ok())
-    }
-
-    /// Asks for keys in ascending order.
-    fn cursor(&self) -> impl FnMut(&[u8]) -> bool {
-        let mut rest: Vec<&[Box<[u8]>]> = self.portions.iter().map(Vec::as_slice).collect();
-        move |key: &[u8]| {
-            rest.iter_mut().any(|portion| {
-                let passed = portion.partition_point(|known| **known < *key);
-                *portion = &portion[passed..];
-                portion.first().is_some_and(|known| **known == *key)
-            })
-        }
-    }
-}
-
-/// What there is to say of some keys of a snapshot, by their numbers.
-#[derive(Default)]
-struct SnapshotNotes {
-    /// With how many rows too many.
-    duplicates: Vec<(usize, usize)>,
-    /// See [`SnapshotKeys::portions`].
-    untold: Vec<usize>,
-}
-
 /// What a batch did.
 #[derive(Debug, Default)]
 pub(crate) struct Applied {
@@ -111,15 +74,6 @@ pub(crate) struct Applied {
     pub ties: Vec<Tie>,
     pub rows_added: u64,
     pub rows_removed: u64,
-}
-
-/// What some keys of a portion came to, written beside what is in force.
-struct Written {
-    counts: Counts,
-    rows_added: u64,
-    removed: Vec<Location>,
-    files: Vec<(u32, DataFile)>,
-    run: Option<Staged>,
 }
 
 /// Two different events of one key and sequence.
@@ -168,35 +122,6 @@ pub(crate) struct Application<'t> {
     deletes: BTreeMap<u32, RowSet>,
     truncation: Option<Vec<u8>>,
     applied: Applied,
-}
-
-/// The class of a flow's events, as ranks have it.
-pub(crate) fn class_number(class: Class) -> u8 {
-    match class {
-        Class::Snapshot => 0,
-        Class::Once => 1,
-        Class::Live => 2,
-        Class::OnceSnapshot => 3,
-    }
-}
-
-/// The class of a number.
-pub(crate) fn class(number: u8) -> Class {
-    match number {
-        0 => Class::Snapshot,
-        1 => Class::Once,
-        3 => Class::OnceSnapshot,
-        _ => Class::Live,
-    }
-}
-
-/// By number of a flow: its class, and its place among the names of all flows of the target.
-pub(crate) fn flow_orders(flows: &[side::Flow]) -> Vec<(Class, u32)> {
-    let mut names: Vec<&str> = flows.iter().map(|flow| flow.name.as_str()).collect();
-    names.sort_unstable();
-    names.dedup();
-    let order = |name: &str| names.partition_point(|known| *known < name) as u32;
-    flows.iter().map(|flow| (class(flow.class), order(&flow.name))).collect()
 }
 
 fn internal(error: arrow::error::ArrowError) -> Error {
@@ -323,101 +248,6 @@ impl<'t> Application<'t> {
         Origin { flow: self.flow, batch: self.batch.batch as u64 }
     }
 
-    /// Applies a portion of a snapshot's rows. Of a history only what changed is an event. `seen` notes its keys.
-    pub fn apply_snapshot(&mut self, events: &Events, seen: &mut SnapshotKeys) -> Result<()> {
-        let (class, order) = self.flows[self.flow as usize];
-        let origin = self.origin();
-        let portion = self.portion(events)?;
-        let folder = self.folder();
-        let keys = portion.keys();
-        let before = &*seen;
-        let (folded, notes) = portion.fold(&self.flows, |key, group, stored, folded, notes: &mut SnapshotNotes| {
-            let event = events.member(group[0], class, order, origin);
-            let newest = stored.last();
-            if self.shows == Shows::History || newest.is_some_and(|newest| newest.sequence >= event.sequence) {
-                notes.untold.push(key);
-            }
-            let is_again = newest.is_some_and(|newest| newest.origin == origin) || before.has(keys[key]);
-            if is_again || group.len() > 1 {
-                notes.duplicates.push((key, group.len() + usize::from(is_again) - 1));
-                return;
-            }
-            let is_unchanged = |newest: &Member<'_>| {
-                newest.kind == Kind::Upsert && self.rows.codec.equal(&newest.values, &event.values)
-            };
-            if self.shows == Shows::History && newest.is_some_and(is_unchanged) {
-                return;
-            }
-            folder.fold(key, stored, vec![event], folded, &mut |_, _| {});
-        })?;
-        for (key, count) in notes.iter().flat_map(|notes| &notes.duplicates) {
-            seen.duplicates += *count as u64;
-            if seen.duplicate_keys.len() < TIES_SHOWN {
-                seen.duplicate_keys.push(self.key_words(keys[*key])?);
-            }
-        }
-        let untold = notes.iter().flat_map(|notes| &notes.untold);
-        seen.portions.push(untold.map(|key| keys[*key].to_vec().into_boxed_slice()).collect());
-        seen.rows += events.len() as u64;
-        let written = on_threads(folded, |part| self.write(&keys, part))?;
-        self.take(written)
-    }
-
-    /// Deletes, at the snapshot's version, every key that shows and that the snapshot doesn't have. Returns how many,
-    /// and of how many; `rows`: those of the target before the snapshot.
-    pub fn delete_absent(&mut self, version: &[u8], seen: &SnapshotKeys, rows: u64) -> Result<(u64, u64)> {
-        let before = self.applied.rows_removed;
-        if self.shows == Shows::Latest {
-            self.raise_floor(version.to_vec(), false)?;
-            return Ok((self.applied.rows_removed - before, rows));
-        }
-        let (mut absent, mut keys) = (0, 0);
-        let view = self.view.clone();
-        let mut scan = view.scan(&KeyRange::all())?;
-        let mut has = seen.cursor();
-        let mut stored = Stored::default();
-        while let Some(members) = scan.next()? {
-            let is_own =
-                |member: &&MemberRef<'_>| member.rank.flow == self.flow && member.batch_id == self.batch.batch as u64;
-            let newest_before = members.iter().find(|member| !is_own(member));
-            keys += u64::from(newest_before.is_some_and(|member| member.kind == side::Kind::Upsert));
-            let newest = &members[..1];
-            if newest[0].kind == side::Kind::Upsert && !has(newest[0].key) {
-                stored.push(newest[0].key, newest);
-                absent += 1;
-            }
-            if stored.byte_len() >= SCAN_BYTES {
-                self.delete(&stored, version)?;
-                stored = Stored::default();
-            }
-        }
-        self.delete(&stored, version)?;
-        Ok((absent, keys))
-    }
-
-    fn delete(&mut self, stored: &Stored, version: &[u8]) -> Result<()> {
-        let (class, order) = self.flows[self.flow as usize];
-        let delete = Member {
-            sequence: version,
-            kind: Kind::Delete,
-            rank: Rank { class, flow: order, position: [0; 3] },
-            origin: self.origin(),
-            authored: None,
-            values: Cow::Borrowed(&[]),
-            run_start: None,
-            location: None,
-            cutover: Cutover::default(),
-        };
-        let keys = stored.keys();
-        let mut folded = Folded::default();
-        let folder = self.folder();
-        for key in 0..keys.len() {
-            folder.fold(key, stored.members(key, &self.flows), vec![delete.clone()], &mut folded, &mut |_, _| {});
-        }
-        let written = self.write(&keys, folded)?;
-        self.take(vec![written])
-    }
-
     fn folder(&self) -> Folder<'_> {
         Folder {
             shows: self.shows,
@@ -462,61 +292,6 @@ impl<'t> Application<'t> {
         self.take(vec![written])
     }
 
-    /// Writes what some keys change, beside what is in force: rows of the target, and a run.
-    fn write(&self, keys: &[&[u8]], mut folded: Folded<'_>) -> Result<Written> {
-        let is_one_file =
-            self.target.target.partition_by.is_empty() && (1..=ROWS_AT_ONCE).contains(&folded.added.len());
-        let (run, files) = if is_one_file {
-            // Where its rows will be is known before it is written, so the run needn't wait for it.
-            let file = self.side.allocate_files(1);
-            locate(&mut folded, (0..).map(|row| (file, row)))?;
-            std::thread::scope(|scope| {
-                let rows = scope.spawn(|| self.write_rows(keys, &folded));
-                let mut files = Vec::new();
-                let run = self.write_run(keys, &folded, || {
-                    let panicked = |_| Err(Error::Internal("a thread that writes rows panicked".to_string()));
-                    let located = rows.join().unwrap_or_else(panicked)?;
-                    if !located.locations().eq((0..folded.added.len() as u64).map(|row| (0, row))) {
-                        return Err(Error::Internal("rows are not where they were to be".to_string()));
-                    }
-                    files = (file..).zip(located.files).collect();
-                    Ok(self.side_paths(&files))
-                })?;
-                Ok::<_, Error>((run, files))
-            })?
-        } else {
-            let located = self.write_rows(keys, &folded)?;
-            let first = self.side.allocate_files(located.files.len() as u32);
-            locate(&mut folded, located.locations().map(|(file, row)| (first + file as u32, row)))?;
-            let files: Vec<_> = (first..).zip(located.files).collect();
-            (self.write_run(keys, &folded, || Ok(self.side_paths(&files)))?, files)
-        };
-        Ok(Written {
-            run,
-            files,
-            rows_added: folded.added.len() as u64,
-            removed: folded.removed,
-            counts: folded.counts,
-        })
-    }
-
-    fn write_run(
-        &self,
-        keys: &[&[u8]],
-        folded: &Folded<'_>,
-        new_files: impl FnOnce() -> Result<Vec<(u32, String)>>,
-    ) -> Result<Option<Staged>> {
-        let newest_first = folded.members.chunk_by(|a, b| a.0 == b.0).flat_map(|of_key| of_key.iter().rev());
-        let members = newest_first.map(|(key, member)| stored_form(keys[*key], member));
-        self.side.write_run(members, folded.members.len(), new_files)
-    }
-
-    /// The batch's files and these, as the side table has them.
-    fn side_paths(&self, files: &[(u32, DataFile)]) -> Vec<(u32, String)> {
-        let all = self.files.iter().chain(files);
-        all.map(|(number, file)| (*number, self.target.side_path(&file.log_path()))).collect()
-    }
-
     /// Makes what was written a part of the batch; later portions see it.
     fn take(&mut self, written: Vec<Written>) -> Result<()> {
         for part in written {
@@ -531,55 +306,6 @@ impl<'t> Application<'t> {
         }
         self.view = Arc::new(self.side.view_with(&self.staged)?);
         Ok(())
-    }
-
-    /// Writes the added rows.
-    fn write_rows(&self, keys: &[&[u8]], folded: &Folded<'_>) -> Result<Located> {
-        let options = WriterOptions { locate_rows: true, sync: SyncAt::Prepare, ..WriterOptions::default() };
-        let target = &self.target.target;
-        let mut writer = DataWriter::new(&target.folder, None, self.schema.clone(), &target.partition_by, options)?;
-        for rows in folded.added.chunks(ROWS_AT_ONCE) {
-            writer.write(&self.rows_of(keys, folded, rows)?)?;
-        }
-        writer.finish_located()
-    }
-
-    /// Rows of the target as columns.
-    fn rows_of(&self, keys: &[&[u8]], folded: &Folded<'_>, rows: &[AddedRow<'_>]) -> Result<RecordBatch> {
-        let members: Vec<&(usize, Member<'_>)> = rows.iter().map(|row| &folded.members[row.member]).collect();
-        let key_columns = self.key_codec.decode(members.iter().map(|(key, _)| keys[*key]))?;
-        let values: Vec<&[u8]> = members.iter().map(|(_, member)| &member.values[..]).collect();
-        let values = self.rows.codec.decode(&values, &self.value_fields)?;
-        let interval = match self.shows {
-            Shows::Latest => None,
-            Shows::History => {
-                let starts = self.sequence_codec.decode(rows.iter().map(|row| row.start))?.remove(0);
-                Some((starts, self.ends(rows)?))
-            }
-        };
-        let column = |name: &str| {
-            let key = self.key_names.iter().position(|key| key == name).map(|at| key_columns[at].clone());
-            let value = || Some(values[self.value_fields.iter().position(|field| field.name() == name)?].clone());
-            let interval = interval.as_ref().and_then(|(starts, ends)| match name {
-                START_AT => Some(starts.clone()),
-                END_AT => Some(ends.clone()),
-                _ => None,
-            });
-            key.or(interval).or_else(value)
-        };
-        let columns = self.schema.fields().iter().map(|field| {
-            column(field.name()).ok_or_else(|| Error::Internal(format!("nothing gives column `{}`", field.name())))
-        });
-        // The writer says which column has a NULL and may not.
-        RecordBatch::try_new(nullable(&self.schema), columns.collect::<Result<_>>()?).map_err(internal)
-    }
-
-    /// `__END_AT`: NULL where the row is open.
-    fn ends(&self, rows: &[AddedRow<'_>]) -> Result<ArrayRef> {
-        let ends = self.sequence_codec.decode(rows.iter().filter_map(|row| row.end))?.remove(0);
-        let mut next = 0..ends.len() as u32;
-        let places: UInt32Array = rows.iter().map(|row| row.end.and_then(|_| next.next())).collect();
-        take(&ends, &places, None).map_err(internal)
     }
 
     fn place(&self, (kind, of, position): (Kind, Origin, [u64; 3]), this: Origin) -> Place {
@@ -657,50 +383,10 @@ impl<'t> Application<'t> {
     }
 }
 
-/// Gives the members that have a row to add its location: file number and row of each, in order.
-fn locate(folded: &mut Folded<'_>, locations: impl Iterator<Item = (u32, u64)>) -> Result<()> {
-    for (row, (file, at)) in folded.added.iter().zip(locations) {
-        let at = u32::try_from(at).map_err(|_| Error::Internal("a data file has too many rows".to_string()))?;
-        folded.members[row.member].1.location = Some(Location { file, row: at });
-    }
-    Ok(())
-}
-
-fn nullable(schema: &SchemaRef) -> SchemaRef {
-    if schema.fields().iter().all(|field| field.is_nullable()) {
-        return schema.clone();
-    }
-    let fields = schema.fields().iter().map(|field| field.as_ref().clone().with_nullable(true));
-    Arc::new(Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone()))
-}
-
 /// The first row's values, as queries show them.
 fn words(columns: &[ArrayRef]) -> Result<String> {
     let named = columns.iter().enumerate().map(|(at, column)| (at.to_string(), column.slice(0, 1)));
     let row = RecordBatch::try_from_iter(named).map_err(internal)?;
     let cells = crate::preview::text_rows(&row)?.remove(0);
     Ok(cells.into_iter().map(|cell| cell.unwrap_or_else(|| "NULL".to_string())).collect::<Vec<_>>().join(", "))
-}
-
-fn stored_form<'m>(key: &'m [u8], member: &'m Member<'m>) -> MemberRef<'m> {
-    MemberRef {
-        key,
-        sequence: member.sequence,
-        kind: match member.kind {
-            Kind::Upsert => side::Kind::Upsert,
-            Kind::Delete => side::Kind::Delete,
-        },
-        rank: side::Rank {
-            class: class_number(member.rank.class),
-            flow: member.origin.flow,
-            position: member.rank.position,
-        },
-        batch_id: member.origin.batch,
-        authored: member.authored.as_deref(),
-        run_start: member.run_start,
-        location: member.location.map(|location| side::Location { file: location.file, row: location.row }),
-        last_seeded: member.cutover.last_seeded,
-        first_live: member.cutover.first_live,
-        values: &member.values,
-    }
 }
