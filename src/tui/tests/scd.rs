@@ -517,6 +517,37 @@ fn both_sequences_of_a_key_are_whole_where_there_is_room() {
 }
 
 #[test]
+fn a_key_that_a_snapshot_lacks_shows_the_snapshot_behind_what_it_made_void() {
+    let mut scene = begin(120, 36);
+    scene.press("i");
+    while let Some(Effect::Ask(Command::Inspect { question })) = scene.asked.get(scene.answered).cloned() {
+        scene.answered += 1;
+        let mut report = report(&question);
+        if let Ok(report) = &mut report
+            && let ScdReport::History(history) = &mut **report
+        {
+            history.scd_type = ScdType::One;
+            history.versions.clear();
+            history.events.truncate(2);
+            (history.events[0].effect, history.events[0].version) = (Did::Voided, None);
+            let absence = &mut history.events[1];
+            (absence.kind, absence.effect, absence.version) = (EventKind::Absence, Did::Deletes, None);
+            absence.values.clear();
+            let source = Some("state/2025.json".to_string());
+            absence.place = EventPlace { source, version: None, file: 1, record: None };
+        }
+        scene.tell(Answer::Inspected { question, report });
+        scene.screen();
+    }
+    scene.press("g");
+    scene.press("e");
+    let screen = scene.screen();
+    for words in ["made void", " A  ", "deletes the row"] {
+        assert!(screen.contains(words), "{words}: {screen}");
+    }
+}
+
+#[test]
 fn a_view_is_left_the_way_one_came() {
     let mut scene = begin(120, 36);
     scene.do_keys("2 i");
