@@ -450,6 +450,14 @@ fn snapshot_files(reader: &mut TableReader, is_complete: &mut bool) -> Option<Ch
         let version_type = match reader.word("version_type") {
             None => Some(DataType::Long),
             Some(text) => match parse_type(&text.value) {
+                Ok(DataType::Array(_) | DataType::Map(..) | DataType::Struct(_)) => {
+                    reader.report(
+                        Diagnostic::error("invalid-type", text.span, "`version_type`: a version is one value")
+                            .reason("it is made of the text that `version_regex` finds in a path")
+                            .help("write the type that orders your versions: BIGINT, STRING, DATE, TIMESTAMP"),
+                    );
+                    None
+                }
                 Ok(data_type) => Some(data_type),
                 Err(error) => {
                     let mut wrong =
