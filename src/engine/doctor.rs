@@ -76,7 +76,8 @@ impl Engine {
     fn set_damaged_state_aside(&self, findings: &mut Vec<Finding>) -> Result<()> {
         let path = self.storage().join(crate::state::FILE_NAME);
         let Ok(found) = std::fs::metadata(&path) else { return Ok(()) };
-        let is_damaged = match State::open(self.storage(), Access::ReadOnly) {
+        // Its schema is read with the first question.
+        let is_damaged = match State::open(self.storage(), Access::ReadOnly).and_then(|state| state.check()) {
             Err(error) => error.code() == "state-damaged" || found.len() == 0,
             Ok(_) => false,
         };
@@ -159,6 +160,13 @@ impl Engine {
                     missing[0]
                 ),
                 "restore them from a copy, or build the table anew: flowbench run --full-refresh",
+            ));
+        }
+        for (file, why) in table.unreadable_files().into_iter().filter(|(file, _)| !missing.contains(file)) {
+            findings.push(finding(
+                "data-file-damaged",
+                format!("table `{}`: data file {file} can't be read: {why}", table.name()),
+                "restore it from a copy, or build the table anew: flowbench run --full-refresh",
             ));
         }
         Ok(())

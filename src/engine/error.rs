@@ -93,25 +93,27 @@ fn refusal_text(refusal: &Refusal) -> String {
 
 /// Sources have readers of their own, so a Parquet file that DataFusion can't read is one of a table's.
 fn unreadable_file(error: DataFusionError) -> std::result::Result<Error, DataFusionError> {
-    let text = match &error {
-        DataFusionError::ParquetError(_) | DataFusionError::ObjectStore(_) => error.to_string(),
-        _ => return Err(error),
+    let is_of_file = match &error {
+        DataFusionError::ParquetError(_) | DataFusionError::ObjectStore(_) => true,
+        DataFusionError::ArrowError(inner, _) => matches!(**inner, ArrowError::ParquetError(_)),
+        _ => false,
     };
+    if !is_of_file {
+        return Err(error);
+    }
+    let text = error.to_string();
     let path = text.split_whitespace().find_map(|word| Some(&word[..word.find(".parquet")? + ".parquet".len()]));
-    let (code, why) = match text.contains("not found") {
-        true => ("data-file-missing", "it is gone".to_string()),
-        false => ("data-file-damaged", text.clone()),
-    };
-    let file = path.map_or_else(|| "of a table".to_string(), |path| format!("`/{}`", path.trim_start_matches('/')));
-    // tables/<schema>/<name>/part-….parquet
-    let table = path.and_then(|path| path.split("/tables/").nth(1)).and_then(|path| path.split('/').nth(1));
-    let rebuild = table
-        .map_or_else(String::new, |table| format!("; or build the table anew: flowbench run --full-refresh {table}"));
-    Ok(Error::user(
-        code,
-        format!("data file {file} can't be read: {why}"),
-        format!("`flowbench doctor` lists all that are missing; restore them from a copy{rebuild}"),
-    ))
+    let path = path.map(|path| format!("/{}", path.trim_start_matches('/')));
+    Ok(Error::data_file(path.as_deref(), (!text.contains("not found")).then(|| root_cause(&error))))
+}
+
+/// What an error that wraps others begins with.
+fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
+    let root = std::iter::successors(Some(error), |error| error.source()).last().unwrap_or(error);
+    let text = root.to_string();
+    // Layers put their names before it.
+    let is_layer = |part: &str| part.ends_with(" error") || part == "External";
+    text.split(": ").skip_while(|part| is_layer(part)).collect::<Vec<_>>().join(": ")
 }
 
 impl Error {
@@ -125,6 +127,21 @@ impl Error {
         Error::User { code, what: what.into(), help: help.into() }
     }
 
+    /// A data file of a table that can't be read; None: which one isn't known. `why`: None: it is gone.
+    pub fn data_file(path: Option<&str>, why: Option<String>) -> Error {
+        let file = path.map_or_else(|| "of a table".to_string(), |path| format!("`{path}`"));
+        // tables/<schema>/<name>/part-….parquet
+        let table = path.and_then(|path| path.split("/tables/").nth(1)).and_then(|path| path.split('/').nth(1));
+        let rebuild = table.map_or_else(String::new, |table| {
+            format!("; or build the table anew: flowbench run --full-refresh {table}")
+        });
+        Error::user(
+            if why.is_some() { "data-file-damaged" } else { "data-file-missing" },
+            format!("data file {file} can't be read: {}", why.as_deref().unwrap_or("it is gone")),
+            format!("`flowbench doctor` finds all that are missing or damaged; restore them from a copy{rebuild}"),
+        )
+    }
+
     /// A failed query. If the failure is one of ours that came through DataFusion (a source's, say), it is that one.
     pub fn query(during: impl Into<String>, error: DataFusionError) -> Error {
         match error {
@@ -135,10 +152,8 @@ impl Error {
             DataFusionError::Context(_, inner) | DataFusionError::Diagnostic(_, inner) => Error::query(during, *inner),
             DataFusionError::ArrowError(inner, trace) => match *inner {
                 ArrowError::ExternalError(inner) => Error::query(during, DataFusionError::External(inner)),
-                inner => Error::Query {
-                    during: during.into(),
-                    source: DataFusionError::ArrowError(inner.into(), trace).into(),
-                },
+                inner => unreadable_file(DataFusionError::ArrowError(inner.into(), trace))
+                    .unwrap_or_else(|other| Error::Query { during: during.into(), source: other.into() }),
             },
             DataFusionError::Shared(inner) => match Arc::try_unwrap(inner) {
                 Ok(inner) => Error::query(during, inner),

@@ -324,18 +324,6 @@ impl ChangeFlow {
         self.kept_values(source, |column| selection.is_none_or(|selection| selection.value.holds(column)))
     }
 
-    /// Of the kept columns those whose NULL keeps what is stored, as indices into `source`: none unless
-    /// `IGNORE NULL UPDATES` says otherwise, and never a key.
-    pub fn ignore_null_columns(&self, source: &[impl AsRef<str>]) -> Vec<usize> {
-        let Some(ignored) = self.feed().and_then(|feed| feed.ignore_null_updates.as_ref()) else { return Vec::new() };
-        let is_named = |column: &str| ignored.value.names().iter().any(|name| name.value.eq_ignore_ascii_case(column));
-        self.kept_values(source, |column| match &ignored.value {
-            IgnoreNulls::All => true,
-            IgnoreNulls::On(_) => is_named(column),
-            IgnoreNulls::Except(_) => !is_named(column),
-        })
-    }
-
     /// The kept columns that are no keys and fulfil `holds`.
     fn kept_values(&self, source: &[impl AsRef<str>], holds: impl Fn(&str) -> bool) -> Vec<usize> {
         let mut kept = self.kept_columns(source);
@@ -406,18 +394,14 @@ mod tests {
         names.iter().map(|name| spanned(name.to_string())).collect()
     }
 
-    fn feed(
-        columns: Option<ColumnSelection>,
-        tracked: Option<ColumnSelection>,
-        ignored: Option<IgnoreNulls>,
-    ) -> ChangeFlow {
+    fn feed(columns: Option<ColumnSelection>, tracked: Option<ColumnSelection>) -> ChangeFlow {
         let span = Span::new(FileId(0), 0..0);
         ChangeFlow {
             keys: names(&["ID"]),
             scd_type: Some(spanned(ScdType::Two)),
             track_history: tracked.map(spanned),
             input: ChangeInput::Feed(ChangeFeed {
-                ignore_null_updates: ignored.map(spanned),
+                ignore_null_updates: None,
                 columns: columns.map(spanned),
                 columns_to_update: None,
                 sequence_span: span,
@@ -435,33 +419,18 @@ mod tests {
         use ColumnSelection::{Except, On};
         const SOURCE: [&str; 6] = ["op", "id", "Name", "seen", "__flowbench_sequence", "__FLOWBENCH_delete"];
         let cases = [
-            // columns, TRACK HISTORY, IGNORE NULL → kept, tracked, ignored
-            (None, None, None, "op id Name seen", "op Name seen", ""),
-            (Some(On(names(&["name", "id"]))), None, Some(IgnoreNulls::All), "id Name", "Name", "Name"),
-            (Some(Except(names(&["OP"]))), Some(Except(names(&["SEEN"]))), None, "id Name seen", "Name", ""),
-            (
-                None,
-                Some(On(names(&["seen", "id"]))),
-                Some(IgnoreNulls::On(names(&["NAME", "id"]))),
-                "op id Name seen",
-                "seen",
-                "Name",
-            ),
-            (
-                Some(Except(names(&["op"]))),
-                None,
-                Some(IgnoreNulls::Except(names(&["name"]))),
-                "id Name seen",
-                "Name seen",
-                "seen",
-            ),
+            // columns, TRACK HISTORY → kept, tracked
+            (None, None, "op id Name seen", "op Name seen"),
+            (Some(On(names(&["name", "id"]))), None, "id Name", "Name"),
+            (Some(Except(names(&["OP"]))), Some(Except(names(&["SEEN"]))), "id Name seen", "Name"),
+            (None, Some(On(names(&["seen", "id"]))), "op id Name seen", "seen"),
+            (Some(Except(names(&["op"]))), None, "id Name seen", "Name seen"),
         ];
-        for (columns, tracked, ignored, kept, of_history, of_null) in cases {
-            let flow = feed(columns, tracked, ignored);
+        for (columns, tracked, kept, of_history) in cases {
+            let flow = feed(columns, tracked);
             let words = |found: Vec<usize>| found.into_iter().map(|at| SOURCE[at]).collect::<Vec<_>>().join(" ");
             assert_eq!(words(flow.kept_columns(&SOURCE)), kept, "{flow:?}");
             assert_eq!(words(flow.tracked_columns(&SOURCE)), of_history, "{flow:?}");
-            assert_eq!(words(flow.ignore_null_columns(&SOURCE)), of_null, "{flow:?}");
         }
     }
 
@@ -472,14 +441,14 @@ mod tests {
         let kept = |flow: &ChangeFlow, source: &[&str]| {
             flow.kept_columns(source).into_iter().map(|at| source[at]).collect::<Vec<_>>().join(" ")
         };
-        let mut flow = feed(None, None, None);
+        let mut flow = feed(None, None);
         assert_eq!(kept(&flow, &SOURCE), "id name");
         assert_eq!(kept(&flow, &SOURCE[..4]), "id name _Change_Type _commit_version", "no feed without the time");
         flow.keys.extend(names(&["_COMMIT_VERSION"]));
         assert_eq!(kept(&flow, &SOURCE), "id name _commit_version");
         let selections = [(On(names(&["id", "_change_type"])), "id _Change_Type"), (Except(names(&["name"])), "id")];
         for (selection, expected) in selections {
-            assert_eq!(kept(&feed(Some(selection), None, None), &SOURCE), expected);
+            assert_eq!(kept(&feed(Some(selection), None), &SOURCE), expected);
         }
     }
 

@@ -167,6 +167,99 @@ fn nulls_may_be_ignored_from_some_update_on() {
     workspace.command(&["scd", "check", "t"]);
 }
 
+/// A column that only another flow has is one that the event is silent about, or says NULL of, as the clause of its flow
+/// says: whether it was there when the event came or not.
+#[test]
+fn events_that_leave_columns_as_they_are_do_so_with_columns_of_other_flows() {
+    // Of the older event of `b`, y stays where `a` is silent about columns that it doesn't have.
+    let cases = [
+        ("", "", "1|1|null"),
+        ("IGNORE NULL UPDATES", "IGNORE NULL UPDATES", "1|1|7"),
+        ("IGNORE NULL UPDATES ON * EXCEPT (x)", "", "1|1|7"),
+        ("IGNORE NULL UPDATES ON x", "IGNORE NULL UPDATES ON y", "1|1|null"),
+        ("COLUMNS TO UPDATE c", "COLUMNS TO UPDATE c", "1|1|7"),
+    ];
+    for scd_type in [1, 2] {
+        for (of_a, of_b, expected) in cases {
+            let flow = |name: &str, column: &str, clause: &str| {
+                format!(
+                    "{}CREATE FLOW {name} AS AUTO CDC INTO t FROM STREAM({name}_rows) KEYS (id) {clause} SEQUENCE BY seq \
+                     COLUMNS * EXCEPT (seq, c) STORED AS SCD TYPE {scd_type};\n",
+                    feed(&format!("{name}_rows"), &format!("id BIGINT, {column} BIGINT, c ARRAY<STRING>, seq BIGINT"))
+                )
+            };
+            let sql = format!("CREATE STREAMING TABLE t;\n{}{}", flow("a", "x", of_a), flow("b", "y", of_b));
+            let is_open = if scd_type == 1 { "" } else { "WHERE __END_AT IS NULL" };
+            // One after the other, and both at once.
+            for flows in ["a b", "b a", ""] {
+                let workspace = without_retries(&sql);
+                put(&workspace, "a_rows", 0, &[r#"{"id":1,"x":1,"c":["x"],"seq":5}"#]);
+                put(&workspace, "b_rows", 0, &[r#"{"id":1,"y":7,"c":["y"],"seq":3}"#]);
+                flows.split_whitespace().for_each(|flow| drop(workspace.run_ok(&["--flow", flow])));
+                workspace.run_ok(&[]);
+                let rows = workspace.rows(&format!("SELECT id, x, y FROM t {is_open}"));
+                assert_eq!(rows, [expected], "`{of_a}`, `{of_b}`, SCD type {scd_type}, flows {flows}");
+            }
+        }
+    }
+}
+
+/// The same where the columns of one flow grow with its files, and where one is taken out.
+#[test]
+fn events_that_leave_columns_as_they_are_do_so_with_columns_that_come_and_go() {
+    let inferred = |clause: &str| {
+        format!(
+            "CREATE STREAMING TABLE t;\nCREATE FLOW f AS AUTO CDC INTO t FROM STREAM(v) KEYS (id) {clause} SEQUENCE BY seq \
+             COLUMNS * EXCEPT (seq, _rescued_data);\nCREATE TEMPORARY VIEW v AS SELECT * FROM STREAM \
+             read_files('data/v', format => 'json');"
+        )
+    };
+    let events = [r#"{"id":1,"seq":5,"x":1}"#, r#"{"id":1,"seq":3,"x":0,"y":7}"#];
+    let cases = [
+        ("", "null"),
+        ("IGNORE NULL UPDATES", "7"),
+        ("IGNORE NULL UPDATES ON x", "null"),
+        ("IGNORE NULL UPDATES ON * EXCEPT (x)", "7"),
+    ];
+    for (clause, y) in cases {
+        // In one update, in two, and in two the other way round.
+        for updates in ["01", "0 1", "1 0"] {
+            let workspace = without_retries(&inferred(clause));
+            for files in updates.split(' ') {
+                let files = files.chars().filter_map(|file| file.to_digit(10));
+                files.for_each(|file| put(&workspace, "v", file, &[events[file as usize]]));
+                workspace.run_ok(&[]);
+            }
+            assert_eq!(workspace.rows("SELECT id, x, y FROM t"), [format!("1|1|{y}")], "{clause}: {updates}");
+        }
+    }
+
+    let typed = |schema: &str| format!("IGNORE NULL UPDATES {LATEST}; -- {schema}");
+    let whole = "id BIGINT, name STRING, city STRUCT<a: STRING, b: STRING>, op STRING, seq BIGINT";
+    let less = "id BIGINT, city STRUCT<b: STRING>, op STRING, seq BIGINT";
+    let workspace = without_retries(&table_of(whole, &typed("all")));
+    apply(&workspace, 0, &[r#"{"id":1,"name":"a","city":{"a":"p","b":"q"},"seq":1}"#]);
+    workspace.define(&table_of(less, &typed("fewer")));
+    apply(&workspace, 1, &[r#"{"id":1,"city":{"b":"r"},"seq":2}"#]);
+    assert_eq!(workspace.rows("SELECT id, name, city.a, city.b FROM t"), ["1|a|p|r"]);
+}
+
+/// Rows that count as equal may look different: the newest event's is shown.
+#[test]
+fn of_equal_rows_the_newest_is_shown() {
+    let mut shown = Vec::new();
+    let events = [r#"{"id":1,"v":0.0,"seq":3}"#, r#"{"id":1,"v":-0.0,"seq":5}"#];
+    for scd_type in [1, 2] {
+        for order in [[0, 1], [1, 0]] {
+            let clauses = format!("SEQUENCE BY seq COLUMNS * EXCEPT (seq) STORED AS SCD TYPE {scd_type}");
+            let workspace = without_retries(&table_of("id BIGINT, v DOUBLE, seq BIGINT", &clauses));
+            (0..2).for_each(|number| drop(apply(&workspace, number, &[events[order[number as usize]]])));
+            shown.push(workspace.rows("SELECT CAST(v AS STRING) FROM t"));
+        }
+    }
+    assert!(shown.iter().all(|rows| *rows == ["-0.0"]), "{shown:?}");
+}
+
 /// The regions of one table: feeds of their own, with columns of their own, in whichever order they come.
 #[test]
 fn feeds_of_several_regions_share_a_table() {

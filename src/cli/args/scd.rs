@@ -15,7 +15,7 @@ Examples:
         /// Name of a table that flows of AUTO CDC write
         table: String,
         /// The key's value; of a key of several columns COLUMN=VALUE for each
-        #[arg(long = "key", value_name = "KEY", required = true)]
+        #[arg(long = "key", value_name = "KEY", required = true, allow_negative_numbers = true)]
         key: Vec<String>,
     },
 
@@ -33,7 +33,7 @@ Example:
         /// Name of a table that flows of AUTO CDC write
         table: String,
         /// Only keys whose text holds this
-        #[arg(long, value_name = "TEXT")]
+        #[arg(long, value_name = "TEXT", allow_negative_numbers = true)]
         search: Option<String>,
         /// Only keys with this flag
         #[arg(long, value_enum)]
@@ -57,11 +57,13 @@ Examples:
         /// Name of a table that flows of AUTO CDC write
         table: String,
         /// The first sequence; with --key the number of a version
+        #[arg(allow_negative_numbers = true)]
         from: String,
         /// The second one
+        #[arg(allow_negative_numbers = true)]
         to: String,
         /// Compares versions of this key
-        #[arg(long = "key", value_name = "KEY")]
+        #[arg(long = "key", value_name = "KEY", allow_negative_numbers = true)]
         key: Vec<String>,
         /// Number of rows; 0 for all
         #[arg(long, short = 'n', value_name = "N", default_value_t = 20)]
@@ -78,6 +80,7 @@ Example:
         /// Name of a table that flows of AUTO CDC write
         table: String,
         /// A sequence, as SEQUENCE BY gives it
+        #[arg(allow_negative_numbers = true)]
         sequence: String,
         /// A condition in SQL
         #[arg(long = "where", value_name = "CONDITION")]
@@ -125,10 +128,10 @@ Examples:
         /// Name of a table that flows of AUTO CDC write
         target: String,
         /// Lists this key: its value, or COLUMN=VALUE for each of its columns
-        #[arg(long = "key", value_name = "KEY")]
+        #[arg(long = "key", value_name = "KEY", allow_negative_numbers = true)]
         key: Vec<String>,
         /// Lists keys whose text holds this
-        #[arg(long, value_name = "TEXT")]
+        #[arg(long, value_name = "TEXT", allow_negative_numbers = true)]
         search: Option<String>,
         /// Lists keys of this verdict
         #[arg(long, value_enum)]

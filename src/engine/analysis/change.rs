@@ -293,7 +293,9 @@ fn not_found(flow: &Flow, clause: &str, list: &str, name: &Spanned<String>, colu
                 format!("those are the target's columns without the keys, compared without regard to case: {available}")
             }
         });
-    match nearest(&name.value, columns.iter().copied()) {
+    // A key is named once.
+    let is_taken = |column: &str| clause == "KEYS" && flow.change.as_ref().is_some_and(|change| change.is_key(column));
+    match nearest(&name.value, columns.iter().copied().filter(|column| !is_taken(column))) {
         Some(near) => diagnostic.help(format!("did you mean `{near}`?")).edit(name.span, backticked(near)),
         None => diagnostic.help("correct the name, or take it out of the list"),
     }

@@ -215,7 +215,7 @@ impl<'a> Work<'a> {
             let columns = self.columns(*id, dataset, &given).await?;
             if let Some(columns) = &columns {
                 self.check_layout(dataset, columns);
-                self.check_drift(*id, columns);
+                self.check_drift(*id, columns).await?;
             }
             self.analysis.columns[id.0] = columns;
         }

@@ -20,11 +20,12 @@ use pipeline::timeline::{Class, Kind};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use super::apply::{Application, Applied, Batch, Place, SilenceRule};
+use super::apply::{Application, Applied, Batch, Place};
 use super::columns::{FlowColumns, type_of};
 use super::events::{Events, Refused};
 use super::position::carry;
 use super::side;
+use super::silence::Silence;
 use super::spec::{TargetSpec, drifted};
 use super::stored::class_number;
 use super::table_feed;
@@ -69,18 +70,12 @@ pub(crate) async fn run(
         columns.project(query.clone(), &more).map_err(|error| query_error(&run.during(), error))
     };
     let mut rows = read(run, &project(&columns)?, batch_inputs.work_bytes).await?;
-    let silence = match &to_update {
-        Some(column) => SilenceRule::Unlisted(column.clone()),
-        None if columns.ignored.is_empty() => SilenceRule::None,
-        None => SilenceRule::Nulls,
-    };
     let class = if run.flow.kind.is_once() { Class::Once } else { Class::Live };
     let mut what = Batch {
         columns,
-        flow: side_flow(run, class),
+        flow: side_flow(run, class, Silence::of(change)),
         app_id: run.app_id(),
         batch,
-        silence,
         threads: partitions(run, u64::MAX),
     };
 
@@ -149,12 +144,13 @@ pub(super) async fn columns(
 }
 
 /// The flow as the side table knows it.
-pub(super) fn side_flow(run: &FlowRun<'_>, class: Class) -> side::Flow {
+pub(super) fn side_flow(run: &FlowRun<'_>, class: Class, silence: Silence) -> side::Flow {
     side::Flow {
         id: run.record.flow_id.clone(),
         generation: run.generation,
         name: run.flow.name.clone(),
         class: class_number(class),
+        silence,
     }
 }
 

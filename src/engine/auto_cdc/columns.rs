@@ -22,8 +22,6 @@ pub struct FlowColumns {
     pub keys: Vec<Field>,
     /// What the flow gives beside the keys, as the target has it.
     pub values: Vec<Field>,
-    /// Of `values`, those whose NULL keeps what is stored.
-    pub ignored: Vec<String>,
     /// Columns of the query that the flow doesn't give the target.
     pub left_out: Vec<String>,
     pub spec: TargetSpec,
@@ -59,19 +57,10 @@ impl FlowColumns {
             .filter(|field| !change.is_key(&field.name) && !is_own(&field.name))
             .filter_map(|field| in_table(&field.name))
             .collect();
-        let ignored = change.ignore_null_columns(&given).into_iter().map(|at| given[at].to_string()).collect();
         let is_left_out = |at: &usize| !kept.contains(at);
         let left_out = (0..given.len()).filter(is_left_out).map(|at| given[at].to_string()).collect();
         let spec = TargetSpec::of(change, &table.fields, sequence);
-        Ok(FlowColumns {
-            keys: spec.keys.clone(),
-            added: table.added_to(before),
-            table,
-            values,
-            ignored,
-            left_out,
-            spec,
-        })
+        Ok(FlowColumns { keys: spec.keys.clone(), added: table.added_to(before), table, values, left_out, spec })
     }
 
     /// The query with keys and values in the target's types, and what is told apart by name: sequence, conditions,

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use super::encode::{ByteRows, KeyCodec};
 use super::position::{POSITION, position_at};
 use super::rows::Rows;
+use super::silence::{self, Silence};
 use crate::error::{Error, Result};
 
 /// How events are told from the columns of a query, and what is refused.
@@ -24,19 +25,9 @@ pub struct EventReader<'t> {
     /// The columns of the rows, without the keys.
     pub values: &'t [String],
     pub rows: &'t Rows,
-    pub silence: Silence<'t>,
+    pub silence: &'t Silence,
     /// Where every event has the same sequence, which no column has: a snapshot's version.
     pub version: Option<&'t ArrayRef>,
-}
-
-/// What an event says nothing about.
-pub enum Silence<'t> {
-    /// Nothing: it is the whole row.
-    None,
-    /// Columns of these with NULL, leaf by leaf.
-    Nulls(&'t [String]),
-    /// Columns that are not in the list that this column holds. No list: the whole row.
-    Unlisted(&'t str),
 }
 
 /// Events without what they need, over a whole micro-batch.
@@ -72,6 +63,7 @@ struct Part {
     keys: ByteRows,
     sequences: ByteRows,
     values: ByteRows,
+    /// Empty: the event is the whole row.
     authored: Option<ByteRows>,
     /// None: upserts only.
     deletes: Option<BooleanArray>,
@@ -189,28 +181,26 @@ impl EventReader<'_> {
         let mut rows = ByteRows::default();
         match self.silence {
             Silence::None => return Ok(None),
-            Silence::Nulls(columns) => {
-                let ignores = |column: &str| columns.iter().any(|ignored| ignored.eq_ignore_ascii_case(column));
-                for values in values.iter() {
-                    rows.push(&self.rows.authored(values, |column, value| value.is_some() || !ignores(column)));
-                }
+            Silence::NullsOf(_) | Silence::NullsExcept(_) => {
+                let is_ignored = self.rows.by_leaf(|column| self.silence.covers(column));
+                values.iter().for_each(|values| rows.push(&self.rows.authored_by_value(values, &is_ignored)));
             }
             Silence::Unlisted(list) => {
                 let lists = column(batch, list)?;
                 let lists = arrow::compute::cast(&lists, &list_of_strings())
                     .map_err(|error| Error::Internal(format!("column `{list}`: {error}")))?;
                 let lists = lists.as_list::<i32>();
-                for (row, values) in values.iter().enumerate() {
-                    let listed = lists.is_valid(row).then(|| lists.value(row));
-                    for name in listed.iter().flat_map(|listed| listed.as_string::<i32>().iter().flatten()) {
-                        self.count_unknown(name, refused);
+                for row in 0..lists.len() {
+                    if lists.is_null(row) {
+                        rows.push(&[]);
+                        continue;
                     }
-                    let is_listed = |column: &str| {
-                        listed.as_ref().is_none_or(|listed| {
-                            listed.as_string::<i32>().iter().flatten().any(|name| name.eq_ignore_ascii_case(column))
-                        })
-                    };
-                    rows.push(&self.rows.authored(values, |column, _| is_listed(column)));
+                    let listed = lists.value(row);
+                    let names = || listed.as_string::<i32>().iter().flatten();
+                    names().for_each(|name| self.count_unknown(name, refused));
+                    let is_listed = |column: &str| names().any(|name| name.eq_ignore_ascii_case(column));
+                    let is_listed = self.rows.by_leaf(is_listed);
+                    rows.push(&silence::flags(is_listed.len(), |leaf| is_listed[leaf]));
                 }
             }
         }
@@ -318,12 +308,13 @@ impl Events {
             false => Kind::Upsert,
         };
         let is_upsert = kind == Kind::Upsert;
+        let authored = part.authored.as_ref().map(|rows| rows.get(row));
         Member {
             sequence: part.sequences.get(row),
             kind,
             rank: Rank { class, flow: flow_order, position: position_at(part.positions.as_ref(), row) },
             origin,
-            authored: part.authored.as_ref().filter(|_| is_upsert).map(|rows| Cow::Borrowed(rows.get(row))),
+            authored: authored.filter(|flags| is_upsert && !flags.is_empty()).map(Cow::Borrowed),
             values: Cow::Borrowed(if is_upsert { part.values.get(row) } else { &[] }),
             run_start: None,
             location: None,

@@ -11,6 +11,7 @@
 //! - `table_feed`: the change feed of a table as a source
 //! - `columns`, `spec`: keys and values of a flow; what may not change; `known_specs`: as side tables have it
 //! - `encode`, `rows`, `events`, `refused`: rows as bytes; which of them are no events
+//! - `silence`: what events leave as it is
 //! - `side`: the side table
 //! - `target`: a target and its side table, opened for an update
 //! - `portion`, `stored`, `apply`: events into both
@@ -30,6 +31,7 @@ pub(crate) mod position;
 mod refused;
 pub(crate) mod rows;
 pub mod side;
+pub mod silence;
 pub(crate) mod snapshot;
 pub(crate) mod spec;
 pub(crate) mod stored;

@@ -7,7 +7,7 @@ use pipeline::timeline::{Class, Folded, Member};
 
 use super::events::{EventId, Events};
 use super::side::{View, Wanted};
-use super::stored::Stored;
+use super::stored::{Flows, Stored};
 use crate::error::{Error, Result};
 
 /// A thread with fewer events costs more than it saves.
@@ -69,7 +69,7 @@ impl<'e> Portion<'e> {
     /// where notes may go. Returns the changes in the parts that are worth a file each, and the notes.
     pub fn fold<'p, N: Default + Send>(
         &'p self,
-        flows: &[(Class, u32)],
+        flows: &Flows,
         fold: impl Fn(usize, &'p [EventId], Vec<Member<'p>>, &mut Folded<'p>, &mut N) + Sync,
     ) -> Result<(Vec<Folded<'p>>, Vec<N>)> {
         let folded = on_threads(&self.shares, |share| {

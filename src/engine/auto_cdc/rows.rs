@@ -4,42 +4,38 @@
 use pipeline::timeline::RowBytes;
 
 use super::encode::{LeafKind, RowCodec, join};
+use super::silence;
 
 /// The rows of a target.
 pub struct Rows {
     pub codec: RowCodec,
     /// By leaf; None: all of them.
     tracked: Option<Vec<bool>>,
-    /// By leaf: a struct whose NULLs are ignored is there if one of its fields has a value, as Spark reads it.
-    is_derived: Vec<bool>,
 }
 
 impl Rows {
-    /// `tracked` and `ignored` tell of a column by its name whether its history is tracked and its NULLs are ignored.
-    pub fn new(codec: RowCodec, tracked: impl Fn(&str) -> bool, ignored: impl Fn(&str) -> bool) -> Rows {
-        let leaves = codec.layout().leaves();
-        let by_leaf: Vec<bool> = leaves.iter().map(|leaf| tracked(&leaf.path[0])).collect();
-        let is_derived = leaves.iter().map(|leaf| leaf.kind == LeafKind::Struct && ignored(&leaf.path[0])).collect();
-        Rows { tracked: by_leaf.contains(&false).then_some(by_leaf), is_derived, codec }
+    /// `tracked` tells of a column by its name whether its history is tracked.
+    pub fn new(codec: RowCodec, tracked: impl Fn(&str) -> bool) -> Rows {
+        let mut rows = Rows { codec, tracked: None };
+        rows.tracked = Some(rows.by_leaf(tracked)).filter(|by_leaf| by_leaf.contains(&false));
+        rows
     }
 
-    /// Appends the flags of the leaves that an event says something about: `says` tells it of a column and the leaf's
-    /// value.
-    pub fn authored(&self, values: &[u8], mut says: impl FnMut(&str, Option<&[u8]>) -> bool) -> Vec<u8> {
+    /// What `tells` says of the column of each leaf.
+    pub fn by_leaf(&self, tells: impl Fn(&str) -> bool) -> Vec<bool> {
+        self.codec.layout().leaves().iter().map(|leaf| tells(&leaf.path[0])).collect()
+    }
+
+    /// The flags of an event whose NULLs are ignored in the leaves that `is_ignored` tells. Whether a struct of theirs is
+    /// there its fields tell, as Spark reads it.
+    pub fn authored_by_value(&self, values: &[u8], is_ignored: &[bool]) -> Vec<u8> {
         let leaves = self.codec.layout().leaves();
-        let mut flags = vec![0_u8; leaves.len().div_ceil(8)];
-        for (number, (leaf, value)) in leaves.iter().zip(self.codec.leaves(values)).enumerate() {
-            if says(&leaf.path[0], value) {
-                flags[number / 8] |= 1 << (number % 8);
-            }
-        }
-        flags
+        let mut values = self.codec.leaves(values);
+        silence::flags(leaves.len(), |number| {
+            let has_value = values.next().flatten().is_some();
+            has_value && leaves[number].kind != LeafKind::Struct || !is_ignored[number]
+        })
     }
-}
-
-/// A leaf that came later than the flags is not authored.
-fn is_authored(flags: &[u8], leaf: usize) -> bool {
-    flags.get(leaf / 8).is_some_and(|byte| byte >> (leaf % 8) & 1 == 1)
 }
 
 impl RowBytes for Rows {
@@ -58,17 +54,22 @@ impl RowBytes for Rows {
         let mut before = before.map(|before| self.codec.leaves(before));
         for (number, leaf) in leaves.iter_mut().enumerate() {
             let inherited = before.as_mut().and_then(Iterator::next).flatten();
-            if !is_authored(authored, number) {
+            if !silence::is_set(authored, number) {
                 *leaf = inherited;
             }
         }
-        // Inner structs come behind the outer ones, so from the end each one's fields are settled.
+        // A struct that nothing is said of, while something is of a field, is there if one has a value. Inner structs come
+        // behind the outer ones, so from the end each one's fields are settled.
         let paths = self.codec.layout().leaves();
-        for number in (0..leaves.len()).rev().filter(|number| self.is_derived[*number]) {
+        let is_unsaid = |number: &usize| paths[*number].kind == LeafKind::Struct && !silence::is_set(authored, *number);
+        for number in (0..leaves.len()).rev().filter(is_unsaid) {
             let path = &paths[number].path;
-            let is_inside = |other: usize| paths[other].path.len() > path.len() && paths[other].path.starts_with(path);
-            let has_value = (0..leaves.len()).any(|other| is_inside(other) && leaves[other].is_some());
-            leaves[number] = has_value.then_some(&[]);
+            let is_inside =
+                |other: &usize| paths[*other].path.len() > path.len() && paths[*other].path.starts_with(path);
+            let inside = || (0..leaves.len()).filter(is_inside);
+            if inside().any(|other| silence::is_set(authored, other)) {
+                leaves[number] = inside().any(|other| leaves[other].is_some()).then_some(&[]);
+            }
         }
         let mut filled = Vec::with_capacity(values.len());
         join(leaves.into_iter(), &mut filled);

@@ -18,11 +18,12 @@ use pipeline::number::counted;
 use pipeline::timeline::Class;
 use tokio::sync::mpsc;
 
-use super::apply::{Application, Applied, Batch, SilenceRule, SnapshotKeys};
+use super::apply::{Application, Applied, Batch, SnapshotKeys};
 use super::batch::{check_drift, columns, places, read, side_flow, tell_dropped};
 use super::columns::FlowColumns;
 use super::events::{Events, Refused};
 use super::position::carry;
+use super::silence::Silence;
 use super::target::ChangeTarget;
 use super::version;
 use crate::error::{Error, Result};
@@ -246,12 +247,12 @@ pub(crate) async fn apply(
     let project =
         |columns: &FlowColumns| columns.project(query.clone(), &[]).map_err(|error| query_error(&run.during(), error));
     let mut rows = read(run, &project(&own)?, batch_inputs.work_bytes).await?;
+    let class = if run.flow.kind.is_once() { Class::OnceSnapshot } else { Class::Snapshot };
     let mut what = Batch {
         columns: own,
-        flow: side_flow(run, if run.flow.kind.is_once() { Class::OnceSnapshot } else { Class::Snapshot }),
+        flow: side_flow(run, class, Silence::None),
         app_id: run.app_id(),
         batch,
-        silence: SilenceRule::None,
         threads: partitions(run, u64::MAX),
     };
     let target = run.update.change_targets.of(run).await?;

@@ -6,7 +6,9 @@ use std::ops::Range;
 
 use pipeline::timeline::{Class, Cutover, Kind, Location, Member, Origin, Rank};
 
+use super::encode::Layout;
 use super::side::{self, MemberRef, View, Wanted};
+use super::silence;
 use crate::error::Result;
 
 /// Members by key.
@@ -92,24 +94,24 @@ impl Stored {
         self.keys.iter().map(|key| &self.bytes[key.key.clone()]).collect()
     }
 
-    /// The members of a key, oldest first. `flows` has class and order of each flow by its number.
-    pub fn members(&self, key: usize, flows: &[(Class, u32)]) -> Vec<Member<'_>> {
+    /// The members of a key, oldest first.
+    pub fn members(&self, key: usize, flows: &Flows) -> Vec<Member<'_>> {
         let end = self.keys.get(key + 1).map_or(self.members.len(), |next| next.first);
         self.members[self.keys[key].first..end].iter().rev().map(|slot| self.member(slot, flows)).collect()
     }
 
-    fn member<'s>(&'s self, slot: &Slot, flows: &[(Class, u32)]) -> Member<'s> {
+    fn member<'s>(&'s self, slot: &Slot, flows: &Flows) -> Member<'s> {
         let bytes = |range: &Range<usize>| &self.bytes[range.clone()];
-        let (class, order) = flows[slot.rank.flow as usize];
+        let flow = &flows.by_number[slot.rank.flow as usize];
         Member {
             sequence: bytes(&slot.sequence),
             kind: match slot.kind {
                 side::Kind::Upsert => Kind::Upsert,
                 side::Kind::Delete => Kind::Delete,
             },
-            rank: Rank { class, flow: order, position: slot.rank.position },
+            rank: Rank { class: flow.class, flow: flow.order, position: slot.rank.position },
             origin: Origin { flow: slot.rank.flow, batch: slot.batch },
-            authored: slot.authored.as_ref().map(|range| Cow::Borrowed(bytes(range))),
+            authored: slot.authored.as_ref().map(|range| silence::grown(bytes(range), &flow.says)),
             values: Cow::Borrowed(bytes(&slot.values)),
             run_start: slot.run_start.as_ref().map(bytes),
             location: slot.location.map(|side::Location { file, row }| Location { file, row }),
@@ -141,13 +143,45 @@ pub(crate) fn class(number: u8) -> Class {
     }
 }
 
-/// By number of a flow: its class, and its place among the names of all flows of the target.
-pub(crate) fn flow_orders(flows: &[side::Flow]) -> Vec<(Class, u32)> {
-    let mut names: Vec<&str> = flows.iter().map(|flow| flow.name.as_str()).collect();
-    names.sort_unstable();
-    names.dedup();
-    let order = |name: &str| names.partition_point(|known| *known < name) as u32;
-    flows.iter().map(|flow| (class(flow.class), order(&flow.name))).collect()
+/// The flows of a target, by their numbers in its side table.
+#[derive(Debug)]
+pub(crate) struct Flows {
+    by_number: Vec<KnownFlow>,
+}
+
+#[derive(Debug)]
+struct KnownFlow {
+    class: Class,
+    /// Its place among the names of all flows of the target.
+    order: u32,
+    /// By leaf of the layout: whether an event says something about it that came before the leaf did.
+    says: Vec<bool>,
+}
+
+impl Flows {
+    /// As a manifest has them.
+    pub fn new(flows: &[side::Flow], layout: &Layout) -> Flows {
+        let mut names: Vec<&str> = flows.iter().map(|flow| flow.name.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        let known = flows.iter().map(|flow| KnownFlow {
+            class: class(flow.class),
+            order: names.partition_point(|known| *known < flow.name.as_str()) as u32,
+            says: layout.leaves().iter().map(|leaf| !flow.silence.covers(&leaf.path[0])).collect(),
+        });
+        Flows { by_number: known.collect() }
+    }
+
+    /// A flow's class, and its place among the names.
+    pub fn rank(&self, number: u32) -> (Class, u32) {
+        let flow = &self.by_number[number as usize];
+        (flow.class, flow.order)
+    }
+
+    /// The class of each.
+    pub fn classes(&self) -> impl Iterator<Item = Class> {
+        self.by_number.iter().map(|flow| flow.class)
+    }
 }
 
 /// The same the other way: a member as the side table takes it.

@@ -14,6 +14,7 @@ use super::spec::TargetSpec;
 use super::upkeep::Merging;
 use crate::error::{Error, Result};
 use crate::flow::FlowRun;
+use crate::state::State;
 use crate::table::{CompactionLimits, PreparedCommit, RowDeletes, RowSet, SharedTable};
 use crate::update::Target;
 
@@ -63,6 +64,23 @@ pub(crate) async fn finish_pending(
         Err(error) if error.code().starts_with("side-table") => Ok(()),
         Err(error) => Err(error),
     }
+}
+
+/// Gives flows the names that they have by now: ties are decided by them.
+fn rename_flows(side: &SideTable, state: &State) -> Result<()> {
+    let mut flows = side.view().manifest().flows.clone();
+    for flow in &mut flows {
+        if let Some(known) = state.flow_by_id(&flow.id)? {
+            flow.name = known.name;
+        }
+    }
+    if flows == side.view().manifest().flows {
+        return Ok(());
+    }
+    side.commit([], |manifest| {
+        manifest.flows = flows;
+        Ok(())
+    })
 }
 
 /// Makes a pending commit, if the table's log doesn't have it yet.
@@ -137,7 +155,10 @@ impl ChangeTarget {
             prefix,
         };
         match &opened.side {
-            Some(_) => opened.finish_pending().await?,
+            Some(side) => {
+                rename_flows(side, &run.update.state)?;
+                opened.finish_pending().await?;
+            }
             None => opened.refuse_rows_without_side().await?,
         }
         Ok(opened)

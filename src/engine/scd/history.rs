@@ -107,11 +107,8 @@ fn voiding(
     let Some(floor) = table.view.manifest().floors.last() else { return Ok(None) };
     let is_void = |sequence: &[u8]| table.floor().is_some_and(|floor| floor.covers(sequence));
     let void_count = told.members.iter().take_while(|member| is_void(member.sequence)).count();
-    let Some((side::FloorBatch { flow, batch }, newest)) =
-        floor.raised_by.zip(void_count.checked_sub(1).map(|newest| &told.members[newest]))
-    else {
-        return Ok(None);
-    };
+    let Some(newest) = void_count.checked_sub(1).map(|newest| &told.members[newest]) else { return Ok(None) };
+    let side::FloorBatch { flow, batch } = floor.raised_by;
     let origin = Origin { flow, batch };
     let event = KeyEvent {
         sequence: value::sequence(&table.sequence_codec, &floor.sequence)?,

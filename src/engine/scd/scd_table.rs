@@ -13,7 +13,7 @@ use crate::auto_cdc::encode::{KeyCodec, RowCodec};
 use crate::auto_cdc::rows::Rows;
 use crate::auto_cdc::side::{self, MemberRef, Retention, View, Wanted};
 use crate::auto_cdc::spec::TargetSpec;
-use crate::auto_cdc::stored::{Stored, flow_orders};
+use crate::auto_cdc::stored::{Flows, Stored};
 use crate::auto_cdc::target::side_folder;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -41,7 +41,7 @@ pub(super) struct ScdTable {
     pub value_fields: Fields,
     pub table: SharedTable,
     side_folder: PathBuf,
-    flows: Vec<(Class, u32)>,
+    flows: Flows,
 }
 
 /// A table that was asked for.
@@ -191,9 +191,9 @@ impl ScdTable {
         Ok(ScdTable {
             key_codec: KeyCodec::new(spec.keys.iter().map(|key| key.data_type.clone()).collect())?,
             sequence_codec: KeyCodec::new(vec![spec.sequence.clone()])?,
-            rows: Rows::new(RowCodec::new(&manifest.layout), tracked, |_| false),
+            rows: Rows::new(RowCodec::new(&manifest.layout), tracked),
             value_fields: schema.fields().iter().filter(|field| is_value(field.name())).cloned().collect(),
-            flows: flow_orders(&manifest.flows),
+            flows: Flows::new(&manifest.flows, &manifest.layout),
             label,
             spec,
             key_names,
@@ -240,7 +240,7 @@ impl ScdTable {
 
     /// The version of the newest snapshot, if the table is seeded with snapshots.
     pub fn seeded_state(&self) -> Option<&[u8]> {
-        let is_seeded = self.flows.iter().any(|(class, _)| *class == Class::OnceSnapshot);
+        let is_seeded = self.flows.classes().any(|class| class == Class::OnceSnapshot);
         let snapshot = self.view.manifest().snapshot.as_ref().filter(|_| is_seeded);
         snapshot.map(|snapshot| snapshot.version.as_slice())
     }

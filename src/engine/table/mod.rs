@@ -15,13 +15,13 @@
 //! * `prepare` – a commit up to its log entry; `commit` – putting files into the table and taking rows out,
 //!   overwrites; `promote` – a whole new generation
 //! * `provider` – reading with DataFusion; `changes` – what each version did to files and rows, for streams
-//! * `checkpoint` – the log's short cuts; `maintenance` – when to write one, vacuum; `compaction` – fewer files, without deleted rows;
-//!   `queue` – one writer a table
+//! * `checkpoint` – the log's short cuts; `maintenance` – when to write one, vacuum; `compaction` – fewer files, without
+//!   deleted rows; `damage` – files that are not as the log has them; `queue` – one writer a table
 //!
 //! Reading and writing the log blocks for a few milliseconds, which the engine's threads can take; what runs
 //! longer is `async`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -39,6 +39,7 @@ mod writer;
 mod deletion_vector;
 mod prepare;
 mod commit;
+mod damage;
 mod promote;
 mod provider;
 mod changes;
@@ -265,22 +266,6 @@ impl Table {
     /// Rows, if every file's statistics tell.
     pub fn row_count(&self) -> Option<u64> {
         self.state.files.values().map(|file| file.live_rows()).sum()
-    }
-
-    /// Files of the current version that are not on disk as the log has them: data files that are gone or of
-    /// another size, and deletion vectors that are gone.
-    pub fn missing_files(&self) -> Vec<String> {
-        let is_missing = |(path, add): &(&String, &Arc<action::Add>)| {
-            let size = u64::try_from(add.size).unwrap_or(0);
-            action::decode_path(&self.dir, path)
-                .is_some_and(|file| std::fs::metadata(file).map_or(true, |found| found.len() != size))
-        };
-        let mut missing: Vec<String> =
-            self.state.files.iter().filter(is_missing).map(|(path, _)| path.clone()).collect();
-        let vectors = self.state.files.values().filter_map(|add| add.deletion_vector.as_ref()?.file(&self.dir));
-        let vectors = vectors.collect::<BTreeSet<_>>().into_iter().filter(|file| !file.exists());
-        missing.extend(vectors.map(|file| file.strip_prefix(&self.dir).unwrap_or(&file).display().to_string()));
-        missing
     }
 
     /// How many of a version's data files are no longer on disk: a vacuum took them.

@@ -41,7 +41,7 @@ pub fn file_rows(table_dir: &Path, add: &Add) -> Result<u64> {
         let metadata = ParquetMetaDataReader::new().parse_and_finish(&File::open(&path)?)?;
         Ok(u64::try_from(metadata.file_metadata().num_rows()).unwrap_or(0))
     };
-    read().map_err(|error| Error::io("read the footer of", &path, std::io::Error::other(error)))
+    read().map_err(|error| Error::data_file(path.to_str(), path.exists().then(|| error.to_string())))
 }
 
 /// The `add.stats` of a file whose columns are `fields`.

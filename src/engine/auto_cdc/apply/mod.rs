@@ -14,19 +14,19 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::{Fields, SchemaRef};
 use pipeline::auto_cdc::{END_AT, START_AT, ScdType};
-use pipeline::timeline::{Class, Counts, Floor, Folded, Folder, Kind, Member, Origin, Shows};
+use pipeline::timeline::{Counts, Floor, Folded, Folder, Kind, Member, Origin, Shows};
 
 pub(crate) use snapshot::SnapshotKeys;
 use write::Written;
 
 use super::columns::FlowColumns;
 use super::encode::{KeyCodec, Layout, RowCodec};
-use super::events::{EventReader, Events, Silence};
+use super::events::{EventReader, Events};
 use super::portion::{Portion, on_threads};
 use super::rows::Rows;
 use super::side::{self, KeyRange, Retention, SideTable, Staged, View};
 use super::spec::TargetSpec;
-use super::stored::{Stored, flow_orders};
+use super::stored::{Flows, Stored};
 use super::target::ChangeTarget;
 use crate::error::{Error, Result};
 use crate::table::{Commit, DataFile, PreparedCommit, RowSet};
@@ -43,7 +43,6 @@ pub(crate) struct Batch {
     /// Of its `txn` in the target.
     pub app_id: String,
     pub batch: i64,
-    pub silence: SilenceRule,
     /// So many threads may apply events at the same time.
     pub threads: usize,
 }
@@ -51,18 +50,11 @@ pub(crate) struct Batch {
 impl Batch {
     /// What has to be kept of each key to apply it: where events may be silent about columns, or history shows, all.
     pub fn retention(&self) -> Retention {
-        match (self.columns.spec.scd_type, &self.silence) {
-            (ScdType::One, SilenceRule::None) => Retention::Newest,
+        match self.columns.spec.scd_type {
+            ScdType::One if self.flow.silence.is_none() => Retention::Newest,
             _ => Retention::All,
         }
     }
-}
-
-/// What events of a flow say nothing about; see [`Silence`].
-pub(crate) enum SilenceRule {
-    None,
-    Nulls,
-    Unlisted(String),
 }
 
 /// What a batch did.
@@ -110,8 +102,7 @@ pub(crate) struct Application<'t> {
     schema: SchemaRef,
     shows: Shows,
     retention: Retention,
-    /// By number of the flow: its class, and its place among the names.
-    flows: Vec<(Class, u32)>,
+    flows: Flows,
     /// This flow's number.
     flow: u32,
     floor: Option<side::Floor>,
@@ -141,8 +132,7 @@ impl<'t> Application<'t> {
         let mut layout = manifest.layout.clone();
         layout.extend(&columns.values)?;
         let mut flows = manifest.flows.clone();
-        let is_this = |known: &side::Flow| known.id == batch.flow.id && known.generation == batch.flow.generation;
-        let flow = flows.iter().position(is_this).unwrap_or_else(|| {
+        let flow = flows.iter().position(|known| known.is_same(&batch.flow)).unwrap_or_else(|| {
             flows.push(batch.flow.clone());
             flows.len() - 1
         });
@@ -152,11 +142,7 @@ impl<'t> Application<'t> {
         };
         let is_history = spec.scd_type == ScdType::Two;
         let has = |names: &[String], name: &str| names.iter().any(|known| known.eq_ignore_ascii_case(name));
-        let rows = Rows::new(
-            RowCodec::new(&layout),
-            |name| !is_history || has(&spec.tracked, name),
-            |name| has(&columns.ignored, name),
-        );
+        let rows = Rows::new(RowCodec::new(&layout), |name| !is_history || has(&spec.tracked, name));
         let schema = columns.table.schema();
         let is_value = |name: &str| {
             let is_interval = is_history && [START_AT, END_AT].contains(&name);
@@ -170,7 +156,7 @@ impl<'t> Application<'t> {
             value_fields: schema.fields().iter().filter(|field| is_value(field.name())).cloned().collect(),
             shows: if is_history { Shows::History } else { Shows::Latest },
             retention: manifest.retention(),
-            flows: flow_orders(&flows),
+            flows: Flows::new(&flows, &layout),
             flow: flow as u32,
             floor: manifest.floors.last().cloned(),
             target,
@@ -197,11 +183,7 @@ impl<'t> Application<'t> {
             sequence_codec: &self.sequence_codec,
             values: &self.value_names,
             rows: &self.rows,
-            silence: match &self.batch.silence {
-                SilenceRule::None => Silence::None,
-                SilenceRule::Nulls => Silence::Nulls(&self.batch.columns.ignored),
-                SilenceRule::Unlisted(column) => Silence::Unlisted(column),
-            },
+            silence: &self.batch.flow.silence,
             version,
         }
     }
@@ -213,7 +195,7 @@ impl<'t> Application<'t> {
         if events.is_empty() {
             return Ok(());
         }
-        let (class, order) = self.flows[self.flow as usize];
+        let (class, order) = self.flows.rank(self.flow);
         let origin = self.origin();
         let portion = self.portion(events)?;
         let folder = self.folder();
@@ -241,7 +223,7 @@ impl<'t> Application<'t> {
     }
 
     fn portion<'e>(&self, events: &'e Events) -> Result<Portion<'e>> {
-        Portion::look_up(events, self.flows[self.flow as usize], &self.view, self.batch.threads)
+        Portion::look_up(events, self.flows.rank(self.flow), &self.view, self.batch.threads)
     }
 
     fn origin(&self) -> Origin {
@@ -267,7 +249,7 @@ impl<'t> Application<'t> {
             return Ok(());
         }
         let Origin { flow, batch } = self.origin();
-        self.floor = Some(side::Floor { sequence, is_inclusive, raised_by: Some(side::FloorBatch { flow, batch }) });
+        self.floor = Some(side::Floor { sequence, is_inclusive, raised_by: side::FloorBatch { flow, batch } });
         let view = self.view.clone();
         let mut scan = view.scan(&KeyRange::all())?;
         let mut stored = Stored::default();

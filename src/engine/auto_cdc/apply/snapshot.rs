@@ -55,7 +55,7 @@ struct SnapshotNotes {
 impl Application<'_> {
     /// Applies a portion of a snapshot's rows. Of a history only what changed is an event. `seen` notes its keys.
     pub fn apply_snapshot(&mut self, events: &Events, seen: &mut SnapshotKeys) -> Result<()> {
-        let (class, order) = self.flows[self.flow as usize];
+        let (class, order) = self.flows.rank(self.flow);
         let origin = self.origin();
         let portion = self.portion(events)?;
         let folder = self.folder();
@@ -126,7 +126,7 @@ impl Application<'_> {
     }
 
     fn delete(&mut self, stored: &Stored, version: &[u8]) -> Result<()> {
-        let (class, order) = self.flows[self.flow as usize];
+        let (class, order) = self.flows.rank(self.flow);
         let delete = Member {
             sequence: version,
             kind: Kind::Delete,

@@ -12,13 +12,14 @@ use twox_hash::XxHash3_64;
 use super::corrupted;
 use super::moves::MovesEntry;
 use crate::auto_cdc::encode::Layout;
+use crate::auto_cdc::silence::Silence;
 use crate::error::{Error, Result};
 
 /// The file's name.
 pub const MANIFEST: &str = "manifest.json";
 
 /// The version of the formats of manifest and runs.
-pub(super) const FORMAT: u32 = 1;
+pub(super) const FORMAT: u32 = 2;
 
 const CHECKSUM: &str = "xxh3 ";
 
@@ -77,6 +78,16 @@ pub struct Flow {
     pub name: String,
     /// The class of its members' ranks.
     pub class: u8,
+    /// What its events say nothing about.
+    pub silence: Silence,
+}
+
+impl Flow {
+    /// Whether both are one to members: a new generation is another flow, and so is one that is silent about other
+    /// columns.
+    pub fn is_same(&self, other: &Flow) -> bool {
+        self.id == other.id && self.generation == other.generation && self.silence == other.silence
+    }
 }
 
 /// A snapshot that was applied.
@@ -94,9 +105,7 @@ pub struct Floor {
     pub sequence: Vec<u8>,
     /// Whether events of this very sequence are void too: so for TRUNCATE, not for a snapshot's absence.
     pub is_inclusive: bool,
-    /// What raised it; None: a build that didn't write it down.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub raised_by: Option<FloorBatch>,
+    pub raised_by: FloorBatch,
 }
 
 /// A micro-batch that raised a floor.
@@ -187,10 +196,9 @@ impl Manifest {
         !self.moves.is_empty()
     }
 
-    /// The number of a flow in ranks; a flow that isn't known gets one. A new generation is another flow.
+    /// The number of a flow in ranks; a flow that isn't known gets one.
     pub fn flow_number(&mut self, flow: &Flow) -> u32 {
-        let same = |known: &Flow| known.id == flow.id && known.generation == flow.generation;
-        let number = self.flows.iter().position(same).unwrap_or_else(|| {
+        let number = self.flows.iter().position(|known| known.is_same(flow)).unwrap_or_else(|| {
             self.flows.push(flow.clone());
             self.flows.len() - 1
         });

@@ -48,7 +48,7 @@ pub struct Member {
     pub kind: Kind,
     pub rank: Rank,
     pub batch_id: u64,
-    /// Ignore-null: a bit a leaf, lowest first, for what the event itself said; None: everything.
+    /// What the event itself says something about, as flags of [`crate::auto_cdc::silence`]; None: everything.
     pub authored: Option<Vec<u8>>,
     /// Where its run of equal members starts; None: with itself.
     pub run_start: Option<Vec<u8>>,

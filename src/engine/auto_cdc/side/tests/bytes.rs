@@ -1,6 +1,7 @@
 //! Bytes on disk that must not change: tables live longer than a version of the program.
 
 use super::*;
+use crate::auto_cdc::silence::Silence;
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -43,10 +44,11 @@ fn the_files_of_a_table_do_not_change() {
     let file = table.allocate_files(1);
     shown.location = Some(Location { file, row: 2 });
     let edit = |manifest: &mut Manifest| {
-        let flow = Flow { id: "f1".into(), generation: 1, name: "live".into(), class: 2 };
+        let silence = Silence::NullsExcept(vec!["a".into()]);
+        let flow = Flow { id: "f1".into(), generation: 1, name: "live".into(), class: 2, silence };
         assert_eq!((manifest.flow_number(&flow), manifest.flow_number(&flow)), (0, 0));
         manifest.txns.insert("f1:1".into(), 3);
-        let raised_by = Some(FloorBatch { flow: 1, batch: 7 });
+        let raised_by = FloorBatch { flow: 1, batch: 7 };
         manifest.floors.push(Floor { sequence: vec![0, 255], is_inclusive: true, raised_by });
         manifest.pending = Some(serde_json::json!({"version": 7}));
         Ok(())
@@ -75,7 +77,7 @@ const RUN: &str = "
 ";
 
 const MANIFEST_TEXT: &str = r#"{
-  "format": 1,
+  "format": 2,
   "version": 1,
   "retention": "newest",
   "spec": {
@@ -110,7 +112,12 @@ const MANIFEST_TEXT: &str = r#"{
       "id": "f1",
       "generation": 1,
       "name": "live",
-      "class": 2
+      "class": 2,
+      "silence": {
+        "nulls_except": [
+          "a"
+        ]
+      }
     }
   ],
   "txns": {
@@ -119,7 +126,11 @@ const MANIFEST_TEXT: &str = r#"{
   "floors": [
     {
       "sequence": "00ff",
-      "is_inclusive": true
+      "is_inclusive": true,
+      "raised_by": {
+        "flow": 1,
+        "batch": 7
+      }
     }
   ],
   "pending": {
@@ -142,5 +153,5 @@ const MANIFEST_TEXT: &str = r#"{
   "moves": [],
   "retired": []
 }
-xxh3 a69571de3dc532d2
+xxh3 a0b4bae8641e486b
 "#;
