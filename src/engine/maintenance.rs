@@ -49,8 +49,11 @@ async fn run(update: &Update) -> Result<()> {
             (false, _) => compact(&target.table, &CompactionLimits::default()).await?,
             (true, Some(target)) => {
                 let mut target = ChangeTarget::lock(target).await?;
+                // A merge that goes on may go on beside it.
+                let limits = CompactionLimits { rewrites_small: true, ..CompactionLimits::default() };
+                let compacted = target.compact(&limits).await?;
                 target.finish_merging().await?;
-                target.compact(&CompactionLimits { rewrites_small: true, ..CompactionLimits::default() }).await?
+                compacted
             }
             // Nothing was written.
             (true, None) => Compacted::default(),
