@@ -14,7 +14,7 @@ use pipeline::graph::{Dataset, DatasetId, FlowId};
 use pipeline::resume::{ResumeFullRefresh, resume_full_refresh};
 
 use crate::auto_cdc::side;
-use crate::auto_cdc::target::side_folder;
+use crate::auto_cdc::target::{ChangeTarget, side_folder};
 use crate::clock::now_us;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -22,7 +22,7 @@ use crate::fail_point;
 use crate::generation::{dataset_app_id, flows_in, promoted_in};
 use crate::record::About;
 use crate::state::{FullRefresh, State};
-use crate::table::{FULL_REFRESH, Table, TableSpec};
+use crate::table::{CompactionLimits, FULL_REFRESH, Table, TableSpec};
 use crate::update::{Target, Update};
 
 fn shadow_folder(folder: &Path, generation: i64) -> PathBuf {
@@ -84,6 +84,10 @@ async fn promote(update: &Update, id: DatasetId, target: &Target) -> Result<()> 
     let folder = update.engine.table_folder(&dataset.name);
     // An earlier try may have made the commit and failed behind it.
     if promoted(&update.engine, &key, &folder).await? != Some(begun.generation) {
+        // What is being rewritten counts now or never: afterwards nobody commits to the shadow.
+        if let Some(target) = update.change_targets.opened(id).await {
+            ChangeTarget::lock(target).await?.compact(&CompactionLimits::default()).await?;
+        }
         commit(update, dataset, target, &folder, begun.generation).await?;
     }
     fail_point::hit("promoted", None)?;

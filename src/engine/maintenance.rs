@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use pipeline::event::{Details, Level};
 
+use crate::auto_cdc::target::ChangeTarget;
 use crate::error::Result;
 use crate::fail_point;
 use crate::record::About;
@@ -47,9 +48,12 @@ async fn run(update: &Update) -> Result<()> {
         let compacted = match (is_change, update.change_targets.opened(id).await) {
             (false, _) => compact(&target.table, &CompactionLimits::default()).await?,
             (true, Some(target)) => {
-                let mut target = target.lock().await;
+                let mut target = ChangeTarget::lock(target).await?;
+                // A merge that goes on may go on beside it.
+                let limits = CompactionLimits { rewrites_small: true, ..CompactionLimits::default() };
+                let compacted = target.compact(&limits).await?;
                 target.finish_merging().await?;
-                target.compact(&CompactionLimits { rewrites_small: true, ..CompactionLimits::default() }).await?
+                compacted
             }
             // Nothing was written.
             (true, None) => Compacted::default(),

@@ -129,6 +129,51 @@ fn columns_come_and_go() {
     }
 }
 
+/// While a batch is applied the next one is read: with columns that the batch then adds to the source and the table.
+#[test]
+fn columns_come_with_batches_that_were_read_ahead() {
+    for (clauses, scd_type) in [(LATEST, 1), (HISTORY, 2)] {
+        let given = format!("schema => '{ROW}', schemaEvolutionMode => 'none', ");
+        let definitions = table_of(ROW, clauses).replace(&given, "");
+        assert!(!definitions.contains("schema"), "{definitions}");
+        let workspace = without_retries(&definitions);
+        apply(&workspace, 0, &[r#"{"id":1,"name":"a","op":"U","seq":1}"#]);
+        for (number, rows) in [
+            (1, vec![r#"{"id":2,"name":"b","op":"U","seq":2}"#]),
+            (2, vec![r#"{"id":1,"name":"c","op":"U","seq":3,"city":"x"}"#, r#"{"id":3,"op":"U","seq":3}"#]),
+            (3, vec![r#"{"id":2,"name":"d","op":"U","seq":4,"city":"y"}"#]),
+            (4, vec![r#"{"id":3,"name":"e","op":"U","seq":5,"tier":7}"#, r#"{"id":1,"op":"D","seq":5}"#]),
+            (5, vec![r#"{"id":4,"name":"f","op":"U","seq":6,"tier":8,"city":"z"}"#]),
+        ] {
+            put(&workspace, "feed", number, &rows);
+        }
+        let outcome = workspace.run_ok(&[]);
+        let read = outcome
+            .batches("f")
+            .iter()
+            .map(|batch| batch["details"]["metrics"]["rows_in"].as_u64().unwrap())
+            .collect::<Vec<_>>();
+        assert_eq!(read, [1, 2, 1, 2, 1], "SCD type {scd_type}: {outcome}");
+        let query = "SELECT id, name, city, tier FROM t";
+        let (query, expected): (_, &[&str]) = match scd_type {
+            1 => (format!("{query} ORDER BY id"), &["2|d|y|null", "3|e|null|7", "4|f|z|8"]),
+            _ => (
+                format!("{query} ORDER BY id, __START_AT"),
+                &[
+                    "1|a|null|null",
+                    "1|c|x|null",
+                    "2|b|null|null",
+                    "2|d|y|null",
+                    "3|null|null|null",
+                    "3|e|null|7",
+                    "4|f|z|8",
+                ],
+            ),
+        };
+        assert_eq!(workspace.rows(&query), expected, "SCD type {scd_type}");
+    }
+}
+
 /// A reset reads the feed again from its start, which changes nothing.
 #[test]
 fn a_feed_that_is_read_again_changes_nothing() {

@@ -19,14 +19,18 @@
 //!   in one update a run, one after the other into the same target, then single ones in processes of their own. Then
 //!   the table is read through, beside one with the same rows that never changed.
 //!
-//! All with SCD type 1 and 2. Every figure is of a whole process of the release build, from outside, and stands beside
-//! its aim; that of a micro-batch in a running update is the time between two commits, or the update less one with
-//! nothing new, divided by the micro-batches, in which maintenance is counted. The program fails if the two tables
-//! differ in a row, and shows how; a missed aim is only printed. Without Python or the registry nothing is compared.
+//! All with SCD type 1 and 2. For type 1 the feed meets two peers: MERGE into a table with a primary key, as one usually
+//! writes it by hand, which the aim is about; and DELETE and INSERT without one, the fastest that we know, which is held
+//! against the same aim.
 //!
-//! Parts: `arguments`, `change_feed` (input), `customers` (both sides and the comparison), `duckdb_auto_cdc.py` (the peer), `layout`
-//! (the files of a table), `process` (measuring). The largest target needs about 6 GB of disk for a while; tables are
-//! removed when they are measured. Machines differ and are busy: compare within one run only.
+//! Every figure is of a whole process of the release build, from outside, and stands beside its aim; that of a
+//! micro-batch in a running update is the time between two commits, or the update less one with nothing new, divided by
+//! the micro-batches, in which maintenance is counted. The program fails if the two tables differ in a row, and shows
+//! how; a missed aim is only printed. Without Python or the registry nothing is compared.
+//!
+//! Parts: `arguments`, `change_feed` (input), `customers` (both sides and the comparison), `duckdb_auto_cdc.py` (the
+//! peers), `layout` (the files of a table), `process` (measuring). The largest target needs about 6 GB of disk for a
+//! while; tables are removed when they are measured. Machines differ and are busy: compare within one run only.
 
 mod arguments;
 mod change_feed;
@@ -46,7 +50,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use arguments::Arguments;
-use customers::{Applied, Ours, Scd, Theirs};
+use customers::{Applied, Ours, Scd, Theirs, Way};
 use duckdb::DuckDb;
 use figures::{figure, median, mib, milliseconds, thousands};
 use layout::Layout;
@@ -123,37 +127,40 @@ fn whole_feed(options: &Options, duckdb: Option<&DuckDb>, batches: u64) -> Resul
     println!("\n{name}: {rows} events of {keys} keys in {files} micro-batches");
     for scd in Scd::ALL {
         let ours = Ours::new(&options.common.folder, &name, scd, &feed)?;
-        let theirs = duckdb.map(|duckdb| Theirs::new(duckdb, &options.common.folder, &name, scd, &feed)).transpose()?;
-        let (mut our_runs, mut their_runs) = (Vec::new(), Vec::new());
-        // Ours and theirs take turns, so that both meet the machine in the same mood.
+        let peers = duckdb.into_iter().flat_map(|duckdb| Way::all(scd).iter().map(move |way| (duckdb, *way)));
+        let peers = peers
+            .map(|(duckdb, way)| Theirs::new(duckdb, &options.common.folder, &name, way, &feed))
+            .collect::<Result<Vec<_>>>()?;
+        let mut our_runs = Vec::new();
+        let mut their_runs: Vec<Vec<Applied>> = peers.iter().map(|_| Vec::new()).collect();
+        // Ours and theirs take turns, so that all meet the machine in the same mood.
         for _ in 0..options.common.runs {
             ours.forget()?;
             our_runs.push(ours.update(files)?);
-            if let Some(theirs) = &theirs {
+            for (theirs, runs) in peers.iter().zip(&mut their_runs) {
                 theirs.forget()?;
-                their_runs.push(theirs.update(files)?);
+                runs.push(theirs.update(files)?);
             }
         }
-        let rows = theirs.as_ref().map(|theirs| ours.compare(theirs)).transpose()?;
         let of = scd.words();
-        if let Some(rows) = rows {
-            figure(&format!("{of}: rows, the same on both sides"), &thousands(rows), None);
-        }
         let (our_wall, our_peak) = (wall(&our_runs), peak(&our_runs));
         figure(&format!("{of}: flowbench"), &format!("{:.2} s, {}", our_wall.as_secs_f64(), mib(our_peak)), None);
         figure(&format!("{of}: flowbench, one micro-batch"), &mean_and_p95(&our_runs), None);
-        if let (Some(duckdb), false) = (duckdb, their_runs.is_empty()) {
-            let (their_wall, their_peak) = (wall(&their_runs), peak(&their_runs));
+        for (theirs, runs) in peers.iter().zip(&their_runs) {
+            let name = theirs.name();
+            let rows = ours.compare(theirs)?;
+            let (their_wall, their_peak) = (wall(runs), peak(runs));
             let value = format!("{:.2} s, {}", their_wall.as_secs_f64(), mib(their_peak));
-            figure(&format!("{of}: {}", duckdb.name), &value, None);
-            figure(&format!("{of}: {}, one micro-batch", duckdb.name), &mean_and_p95(&their_runs), None);
+            figure(&format!("{of}: {name}"), &value, None);
+            figure(&format!("{of}: {name}, one micro-batch"), &mean_and_p95(runs), None);
+            figure(&format!("{of}: {name}, the same rows"), &thousands(rows), None);
             let ratio = our_wall.as_secs_f64() / their_wall.as_secs_f64();
             let aim = if ratio <= 0.5 { (true, "≤ 0.50") } else { (ratio <= 1.0, "≤ 1.00") };
-            figure(&format!("{of}: flowbench / {}", duckdb.name), &format!("{ratio:.2}"), Some(aim));
+            figure(&format!("{of}: flowbench / {name}"), &format!("{ratio:.2}"), Some(aim));
         }
         figure(&format!("{of}: files of the table"), &Layout::read(&ours.table())?.to_string(), None);
         ours.remove()?;
-        if let Some(theirs) = theirs {
+        for theirs in peers {
             theirs.forget()?;
         }
     }
@@ -212,8 +219,9 @@ impl Target {
         }
         fs::create_dir_all(&inbox)?;
         let ours = Ours::new(&options.common.folder, &name, scd, &inbox)?;
-        let theirs =
-            duckdb.map(|duckdb| Theirs::new(duckdb, &options.common.folder, &name, scd, &inbox)).transpose()?;
+        let theirs = duckdb
+            .map(|duckdb| Theirs::new(duckdb, &options.common.folder, &name, Way::Fastest(scd), &inbox))
+            .transpose()?;
 
         let mut sides = Sides { ours: &ours, theirs: theirs.as_ref(), inbox: &inbox, peak_bytes: 0 };
         let (our_seed, their_seed) = sides.deliver(&seed)?;

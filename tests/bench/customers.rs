@@ -166,7 +166,7 @@ impl Ours {
                 self.scd.words(),
                 found.ours,
                 found.theirs,
-                theirs.duckdb.name,
+                theirs.name(),
                 found.keys,
                 found.examples.join("\n"),
             )
@@ -180,10 +180,44 @@ impl Ours {
     }
 }
 
-/// DuckDB: what one would write by hand, a file a transaction.
+/// What DuckDB is told to do.
+#[derive(Debug, Clone, Copy)]
+pub enum Way {
+    /// SCD type 1 as it is usually written by hand: MERGE INTO a table with a primary key.
+    Merge,
+    /// The fastest that we know.
+    Fastest(Scd),
+}
+
+impl Way {
+    pub fn all(scd: Scd) -> &'static [Way] {
+        match scd {
+            Scd::Type1 => &[Way::Merge, Way::Fastest(Scd::Type1)],
+            Scd::Type2 => &[Way::Fastest(Scd::Type2)],
+        }
+    }
+
+    /// As the script calls it.
+    fn word(self) -> &'static str {
+        match self {
+            Way::Merge => "scd1-merge",
+            Way::Fastest(scd) => scd.word(),
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Way::Merge => "MERGE",
+            Way::Fastest(Scd::Type1) => "DELETE + INSERT",
+            Way::Fastest(Scd::Type2) => "keys anew",
+        }
+    }
+}
+
+/// DuckDB, a file a transaction.
 pub struct Theirs<'a> {
     pub duckdb: &'a DuckDb,
-    scd: Scd,
+    way: Way,
     feed: PathBuf,
     database: PathBuf,
 }
@@ -203,11 +237,16 @@ struct Comparison {
 }
 
 impl<'a> Theirs<'a> {
-    pub fn new(duckdb: &'a DuckDb, parent: &Path, name: &str, scd: Scd, feed: &Path) -> Result<Theirs<'a>> {
-        let database = parent.join(format!("{}_{name}.duckdb", scd.word()));
-        let theirs = Theirs { duckdb, scd, feed: feed.to_path_buf(), database };
+    pub fn new(duckdb: &'a DuckDb, parent: &Path, name: &str, way: Way, feed: &Path) -> Result<Theirs<'a>> {
+        let database = parent.join(format!("{}_{name}.duckdb", way.word()));
+        let theirs = Theirs { duckdb, way, feed: feed.to_path_buf(), database };
         theirs.forget()?;
         Ok(theirs)
+    }
+
+    /// DuckDB with its version, and what it does.
+    pub fn name(&self) -> String {
+        format!("{}, {}", self.duckdb.name, self.way.words())
     }
 
     pub fn forget(&self) -> Result<()> {
@@ -235,6 +274,6 @@ impl<'a> Theirs<'a> {
 
     fn run(&self, command: &str, path: &Path) -> Result<Measured> {
         let mut script = self.duckdb.script("duckdb_auto_cdc.py");
-        measure(script.args([command, self.scd.word()]).arg(&self.database).arg(path))
+        measure(script.args([command, self.way.word()]).arg(&self.database).arg(path))
     }
 }

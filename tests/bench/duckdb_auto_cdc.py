@@ -1,13 +1,16 @@
 """The same change feed in DuckDB, to compare with.
 
-  duckdb_auto_cdc.py apply scd1|scd2 DATABASE FOLDER      applies the files that are new in FOLDER, in order of name
-  duckdb_auto_cdc.py compare scd1|scd2 DATABASE ROWS.csv  compares the table with the rows of another one
+  duckdb_auto_cdc.py apply KIND DATABASE FOLDER      applies the files that are new in FOLDER, in order of name
+  duckdb_auto_cdc.py compare KIND DATABASE ROWS.csv  compares the table with the rows of another one
+KIND: scd1-merge, scd1, scd2
 
 `apply` prints {"batch_s": [seconds of each file]}. Each file is one transaction, together with the note that it is
 done. Files may bring late and repeated events; a key and sequence stand for one event.
 
 Type 1 keeps one row a key, that of the newest event, deletes too, which the view hides: an older event that comes
-later must lose against a delete as well. Type 2 keeps all events and makes the rows of the keys in a file anew.
+later must lose against a delete as well. `scd1-merge` is what is usually written by hand: MERGE INTO a table whose
+primary key is the key. `scd1` is faster: a table without a primary key, DELETE and INSERT. Type 2 keeps all events and
+makes the rows of the keys in a file anew.
 
 `compare` prints {"ours": rows, "theirs": rows, "keys": how many differ, "examples": [...]}.
 """
@@ -36,9 +39,10 @@ TYPED = ", ".join(f"{name} {of}" for name, of in COLUMNS.items())
 
 def create(db, kind):
     db.execute("CREATE TABLE IF NOT EXISTS done (file VARCHAR PRIMARY KEY)")
-    if kind == "scd1":
+    if kind in ("scd1", "scd1-merge"):
+        primary_key = "PRIMARY KEY" if kind == "scd1-merge" else ""
         db.execute(f"""CREATE TABLE IF NOT EXISTS newest (
-            customer_id BIGINT, {TYPED}, seq TIMESTAMPTZ, is_deleted BOOLEAN)""")
+            customer_id BIGINT {primary_key}, {TYPED}, seq TIMESTAMPTZ, is_deleted BOOLEAN)""")
         db.execute(f"""CREATE VIEW IF NOT EXISTS customers AS
             SELECT customer_id, {NAMES} FROM newest WHERE NOT is_deleted""")
     else:
@@ -48,12 +52,21 @@ def create(db, kind):
             customer_id BIGINT, {TYPED}, __START_AT TIMESTAMPTZ, __END_AT TIMESTAMPTZ)""")
 
 
+def newest_events(file):
+    return f"""SELECT customer_id, {NAMES}, seq, op = 'DELETE' AS is_deleted FROM read_parquet('{file}')
+        QUALIFY row_number() OVER (PARTITION BY customer_id ORDER BY seq DESC) = 1"""
+
+
+def merge_type_1(db, file):
+    db.execute(f"""MERGE INTO newest USING ({newest_events(file)}) AS batch USING (customer_id)
+        WHEN MATCHED AND batch.seq > newest.seq THEN UPDATE
+        WHEN NOT MATCHED THEN INSERT""")
+
+
 def apply_type_1(db, file):
-    # Delete and insert, without a primary key: MERGE into it, or INSERT ON CONFLICT, is as fast or slower for a
-    # large file (DuckDB 2.0), and takes seconds for a thousand events into a million rows.
-    db.execute(f"""CREATE OR REPLACE TEMP TABLE batch AS
-        SELECT customer_id, {NAMES}, seq, op = 'DELETE' AS is_deleted FROM read_parquet('{file}')
-        QUALIFY row_number() OVER (PARTITION BY customer_id ORDER BY seq DESC) = 1""")
+    # MERGE, or INSERT ON CONFLICT, is as fast or slower for a large file (DuckDB 2.0), and takes seconds for a
+    # thousand events into a million rows.
+    db.execute(f"CREATE OR REPLACE TEMP TABLE batch AS {newest_events(file)}")
     db.execute("""DELETE FROM batch USING newest
         WHERE newest.customer_id = batch.customer_id AND newest.seq >= batch.seq""")
     db.execute("DELETE FROM newest WHERE customer_id IN (SELECT customer_id FROM batch)")
@@ -82,6 +95,9 @@ def apply_type_2(db, file):
         SELECT customer_id, {NAMES}, seq, until FROM rows WHERE NOT is_delete""")
 
 
+APPLY = {"scd1-merge": merge_type_1, "scd1": apply_type_1, "scd2": apply_type_2}
+
+
 def apply(db, kind, folder):
     create(db, kind)
     done = {file for (file,) in db.execute("SELECT file FROM done").fetchall()}
@@ -91,7 +107,7 @@ def apply(db, kind, folder):
             continue
         started = time.perf_counter()
         db.execute("BEGIN")
-        (apply_type_1 if kind == "scd1" else apply_type_2)(db, file)
+        APPLY[kind](db, file)
         db.execute("INSERT INTO done VALUES (?)", [file.name])
         db.execute("COMMIT")
         seconds.append(time.perf_counter() - started)

@@ -3,8 +3,8 @@
 //! ```text
 //! plan with positions ─▶ partitions decode ─▶ events, a portion at a time ─▶ Application ─▶ side table ─▶ target
 //! ```
-//! Reading and applying overlap. A portion is as much as may be in memory; the portions of a batch become visible
-//! together.
+//! Reading and applying overlap, also from batch to batch: the next one's query begins before it is its turn, and its
+//! rows wait. A portion is as much as may be in memory; the portions of a batch become visible together.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
@@ -14,6 +14,7 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::execute_stream_partitioned;
 use futures::StreamExt;
 use pipeline::auto_cdc::{ChangeFlow, NullKeys, SEQUENCE_COLUMN};
+use pipeline::data_type::DataType;
 use pipeline::event::{ChangeMetrics, Details, FlowMetrics, Level};
 use pipeline::number::counted;
 use pipeline::timeline::{Class, Kind};
@@ -34,7 +35,7 @@ use crate::error::{Error, Result};
 use crate::fail_point;
 use crate::flow::FlowRun;
 use crate::flow::batch::{mark, misfit, partitions, plan, tell_added};
-use crate::flow::inputs::{OpenSource, batch_inputs};
+use crate::flow::inputs::{BatchInputs, OpenSource, batch_inputs};
 use crate::flow::live::scanned;
 use crate::micro_batch::query_error;
 use crate::state::PlannedInput;
@@ -46,30 +47,46 @@ const ROWS_AHEAD: usize = 16;
 /// Events of about so many bytes are applied at once.
 const PORTION_BYTES: usize = 128 << 20;
 
-/// Applies a planned batch of a feed.
+/// The query of a batch that runs: its rows come, or what it fails with.
+pub(crate) struct Reading {
+    inputs: BatchInputs,
+    query: LogicalPlan,
+    sequence: DataType,
+    /// The flow's columns in its target, when the query was started.
+    columns: FlowColumns,
+    rows: mpsc::Receiver<Result<RecordBatch>>,
+}
+
+impl Reading {
+    /// Starts the query of a batch over its inputs.
+    pub async fn start(run: &FlowRun<'_>, change: &ChangeFlow, inputs: BatchInputs) -> Result<Reading> {
+        let query = carry(plan(run, &inputs).await?)
+            .and_then(|query| table_feed::events(query, change))
+            .map_err(|error| query_error(&run.during(), error))?;
+        let sequence = type_of(&query, SEQUENCE_COLUMN)
+            .ok_or_else(|| Error::Internal(format!("{}: its sequence has no type", run.during())))?;
+        let columns = columns(run, change, &query, sequence.clone()).await?;
+        let rows = read_events(run, change, &query, &columns, inputs.work_bytes).await?;
+        Ok(Reading { inputs, query, sequence, columns, rows })
+    }
+}
+
+/// Applies a planned batch of a feed, whose query may have been started.
 pub(crate) async fn run(
     run: &FlowRun<'_>,
     change: &ChangeFlow,
     sources: &[OpenSource],
     batch: i64,
     inputs: &[PlannedInput],
+    started: Option<Result<Reading>>,
 ) -> Result<()> {
-    let started = Instant::now();
+    let begun = Instant::now();
     run.live.batch_rows.store(0, Relaxed);
-    let batch_inputs = batch_inputs(sources, inputs, Some(batch)).await?;
-    let query = carry(plan(run, &batch_inputs).await?)
-        .and_then(|query| table_feed::events(query, change))
-        .map_err(|error| query_error(&run.during(), error))?;
-    let feed = change.feed().ok_or_else(|| Error::Internal("a snapshot was run as a feed".to_string()))?;
-    let to_update = feed.columns_to_update.as_ref().map(|column| column.value.clone());
-    let sequence = type_of(&query, SEQUENCE_COLUMN)
-        .ok_or_else(|| Error::Internal(format!("{}: its sequence has no type", run.during())))?;
-    let columns = columns(run, change, &query, sequence.clone()).await?;
-    let more: Vec<&str> = to_update.as_deref().into_iter().collect();
-    let project = |columns: &FlowColumns| {
-        columns.project(query.clone(), &more).map_err(|error| query_error(&run.during(), error))
+    let reading = match started {
+        Some(reading) => reading?,
+        None => Reading::start(run, change, batch_inputs(sources, inputs, Some(batch)).await?).await?,
     };
-    let mut rows = read(run, &project(&columns)?, batch_inputs.work_bytes).await?;
+    let Reading { inputs: mut read, query, sequence, columns, mut rows } = reading;
     let class = if run.flow.kind.is_once() { Class::Once } else { Class::Live };
     let mut what = Batch {
         columns,
@@ -82,11 +99,11 @@ pub(crate) async fn run(
     let target = run.update.change_targets.of(run).await?;
     let (applied, refused, added, left_out) = {
         let mut target = ChangeTarget::lock(target).await?;
-        // Another flow may have added columns before it was this one's turn.
+        // Another flow, or the batch before, may have added columns before it was this one's turn.
         let columns = self::columns(run, change, &query, sequence).await?;
         if columns.table.fields != what.columns.table.fields {
-            rows = read(run, &project(&columns)?, batch_inputs.work_bytes).await?;
-            what.columns = columns;
+            read = batch_inputs(sources, inputs, Some(batch)).await?;
+            Reading { inputs: read, columns: what.columns, rows, .. } = Reading::start(run, change, read).await?;
         }
         let (stop, drops) = (run.update.stop.clone(), change.options.null_keys == Some(NullKeys::Drop));
         let flow = run.during();
@@ -114,11 +131,11 @@ pub(crate) async fn run(
     let counts = applied.counts;
     let metrics = FlowMetrics {
         batches: 1,
-        rows_in: scanned(&batch_inputs.counters).rows_in + batch_inputs.table_rows,
+        rows_in: scanned(&read.counters).rows_in + read.table_rows,
         rows_out: counts.upserts + counts.deletes,
-        files_in: batch_inputs.files,
-        bytes_in: batch_inputs.bytes,
-        duration_ms: started.elapsed().as_millis() as u64,
+        files_in: read.files,
+        bytes_in: read.bytes,
+        duration_ms: begun.elapsed().as_millis() as u64,
         changes: ChangeMetrics {
             upserted: counts.upserts,
             deleted: counts.deletes,
@@ -127,9 +144,27 @@ pub(crate) async fn run(
             ties: counts.ties,
             dropped: refused.keyless(),
         },
-        ..scanned(&batch_inputs.counters)
+        ..scanned(&read.counters)
     };
     mark(run, batch, &metrics, Some(version))
+}
+
+/// The column that tells which columns an event is about.
+fn to_update(change: &ChangeFlow) -> Option<&str> {
+    Some(&change.feed()?.columns_to_update.as_ref()?.value)
+}
+
+/// Starts to read the events of a batch for these columns.
+async fn read_events(
+    run: &FlowRun<'_>,
+    change: &ChangeFlow,
+    query: &LogicalPlan,
+    columns: &FlowColumns,
+    work_bytes: u64,
+) -> Result<mpsc::Receiver<Result<RecordBatch>>> {
+    let more: Vec<&str> = to_update(change).into_iter().collect();
+    let events = columns.project(query.clone(), &more).map_err(|error| query_error(&run.during(), error))?;
+    read(run, &events, work_bytes).await
 }
 
 /// The flow's columns in its target, as that is now.
@@ -137,7 +172,7 @@ pub(super) async fn columns(
     run: &FlowRun<'_>,
     change: &ChangeFlow,
     query: &LogicalPlan,
-    sequence: pipeline::data_type::DataType,
+    sequence: DataType,
 ) -> Result<FlowColumns> {
     let table = run.target()?.columns(run).await?;
     FlowColumns::of(change, query.schema().as_arrow(), sequence, &table).map_err(|misfits| misfit(run, &misfits))

@@ -57,7 +57,7 @@ pub(crate) async fn run(run: &FlowRun<'_>, change: &ChangeFlow) -> Result<()> {
     let is_marked = next.len() == 1 && !matches!(snapshot.versions, SnapshotVersions::Files(_));
     for inputs in next {
         run.update.stop.check()?;
-        plan_and_run(run, &mut sources, batch, &inputs).await?;
+        plan_and_run(run, &mut sources, batch, &inputs, None).await?;
         batch += 1;
     }
     if is_once && !is_marked {

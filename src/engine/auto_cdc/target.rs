@@ -11,11 +11,11 @@ use super::columns::FlowColumns;
 use super::encode::Layout;
 use super::side::{FOLDER, Manifest, NewSideTable, Retention, SideTable};
 use super::spec::TargetSpec;
-use super::upkeep::Merging;
+use super::upkeep::{Merging, Rewriting};
 use crate::error::{Error, Result};
 use crate::flow::FlowRun;
 use crate::state::State;
-use crate::table::{CompactionLimits, PreparedCommit, RowDeletes, RowSet, SharedTable};
+use crate::table::{PreparedCommit, RowDeletes, RowSet, SharedTable};
 use crate::update::Target;
 
 /// A target that flows take turns to write.
@@ -35,6 +35,7 @@ pub(crate) struct ChangeTarget {
     /// None: no batch was applied yet.
     side: Option<Arc<SideTable>>,
     merging: Merging,
+    pub(super) rewriting: Rewriting,
     side_folder: PathBuf,
     /// The version of the side table whose pending commit is in the target's log; None: not known to be.
     finished: Option<u64>,
@@ -150,6 +151,7 @@ impl ChangeTarget {
             target,
             side,
             merging: Merging::default(),
+            rewriting: Rewriting::default(),
             side_folder,
             finished: None,
             prefix,
@@ -210,7 +212,7 @@ impl ChangeTarget {
         view.manifest().txns.get(app_id).and_then(|batch| i64::try_from(*batch).ok())
     }
 
-    /// Makes the target's commit that the side table has pending, and begins the upkeep that a batch may make due.
+    /// Makes the target's commit that the side table has pending, and goes on with the upkeep that batches make due.
     pub async fn commit(&mut self, prepared: Option<PreparedCommit>) -> Result<()> {
         if let Some(prepared) = prepared {
             self.target.table.lock().await.commit_prepared(&prepared).await?;
@@ -219,7 +221,7 @@ impl ChangeTarget {
             self.finished = Some(side.view().manifest().version());
             self.merging.start(side).await?;
         }
-        self.compact(&CompactionLimits::default()).await.map(drop)
+        self.go_on_compacting().await
     }
 
     /// Ends what goes on beside the batches.

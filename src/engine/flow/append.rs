@@ -6,6 +6,7 @@ use std::sync::Arc;
 use pipeline::read_files::ReadFiles;
 
 use super::FlowRun;
+use super::ahead::Next;
 use super::batch::{bring_up, plan_and_run};
 use super::inputs::{self, Content, OpenSource};
 use crate::error::Result;
@@ -32,22 +33,45 @@ pub(crate) async fn run(run: &FlowRun<'_>) -> Result<()> {
     for index in 0..sources.len() {
         backlogs.extend(Backlog::find(run, &sources, index)?);
     }
+    let mut next = next_inputs(&sources, &mut backlogs).await;
+    let mut ahead = None;
     loop {
         run.update.stop.check()?;
+        let planned = next?;
+        let files = || planned.iter().flat_map(|input| &input.files);
+        let in_batch = (files().count() as u64, files().map(|file| file.size_bytes as u64).sum());
         let (files, bytes) =
-            backlogs.iter().map(Backlog::size).fold((0, 0), |sum, size| (sum.0 + size.0, sum.1 + size.1));
+            backlogs.iter().map(Backlog::size).fold(in_batch, |sum, size| (sum.0 + size.0, sum.1 + size.1));
         run.live.set_backlog(files, bytes);
-        let mut planned = Vec::new();
-        for backlog in &mut backlogs {
-            planned.extend(backlog.next(&sources).await?);
-        }
         if planned.is_empty() {
-            run.live.set_backlog(0, 0);
             return Ok(());
         }
-        plan_and_run(run, &mut sources, batch, &planned).await?;
+        next = next_inputs(&sources, &mut backlogs).await;
+        let after = match &next {
+            Ok(inputs) => Next::open(run, &sources, batch + 1, inputs).await,
+            Err(_) => None,
+        };
+        let read_ahead = async {
+            match after {
+                Some(after) => Some(after.start(run).await),
+                None => None,
+            }
+        };
+        let (outcome, started) =
+            tokio::join!(plan_and_run(run, &mut sources, batch, &planned, ahead.take()), read_ahead);
+        outcome?;
+        ahead = started;
         batch += 1;
     }
+}
+
+/// What the next batch reads; nothing: the backlog is empty.
+async fn next_inputs(sources: &[OpenSource], backlogs: &mut [Backlog]) -> Result<Vec<PlannedInput>> {
+    let mut planned = Vec::new();
+    for backlog in backlogs {
+        planned.extend(backlog.next(sources).await?);
+    }
+    Ok(planned)
 }
 
 /// What a stream has still to read.

@@ -18,6 +18,7 @@ use pipeline::number::counted;
 use pipeline::resume::{Facts, FoundTable, Resume, resume};
 
 use super::FlowRun;
+use super::ahead::Ahead;
 use super::evolve::{self, evolve};
 use super::inputs::{BatchInputs, OpenSource, batch_inputs};
 use super::live::scanned;
@@ -127,15 +128,16 @@ async fn replay(run: &FlowRun<'_>, sources: &mut [OpenSource], batch: i64) -> Re
         format!("batch {batch} was planned and not committed: it runs again with the same input"),
         Details::Notice { code: "batch-replayed".to_string(), help: None },
     );
-    run_batch(run, sources, batch, &inputs).await
+    run_batch(run, sources, batch, &inputs, None).await
 }
 
-/// Plans a new batch over `inputs` and runs it.
+/// Plans a new batch over `inputs` and runs it; `ahead`: its query may have been started.
 pub(crate) async fn plan_and_run(
     run: &FlowRun<'_>,
     sources: &mut [OpenSource],
     batch: i64,
     inputs: &[PlannedInput],
+    ahead: Option<Ahead>,
 ) -> Result<()> {
     fail_point::hit("plan", Some(&run.flow.name))?;
     let plan = PlanBatch {
@@ -147,7 +149,7 @@ pub(crate) async fn plan_and_run(
     };
     run.update.state.plan_batch(&plan, now_us())?;
     fail_point::hit("planned", Some(&run.flow.name))?;
-    run_batch(run, sources, batch, inputs).await.inspect_err(|error| {
+    run_batch(run, sources, batch, inputs, ahead).await.inspect_err(|error| {
         // The next update lists the source anew. If the plan can't be taken back now, that update does it.
         if input_is_gone(error) {
             let _ = discard(run, batch, error);
@@ -157,18 +159,25 @@ pub(crate) async fn plan_and_run(
 
 /// Runs a planned batch. Files with fields that the stored schema lacks widen it first; the batch keeps its
 /// id and its input.
-async fn run_batch(run: &FlowRun<'_>, sources: &mut [OpenSource], batch: i64, inputs: &[PlannedInput]) -> Result<()> {
+async fn run_batch(
+    run: &FlowRun<'_>,
+    sources: &mut [OpenSource],
+    batch: i64,
+    inputs: &[PlannedInput],
+    ahead: Option<Ahead>,
+) -> Result<()> {
     // A value that is too wide doesn't end a scan, so where types may widen the files are looked at first.
     if evolve::may_widen(sources) {
         evolve(run, sources, batch, inputs).await?;
     }
+    let mut started = ahead.and_then(|ahead| ahead.reading(sources));
     for _ in 0..EVOLUTIONS_MAX {
         run.update.stop.check()?;
         let outcome = match &run.flow.change {
             Some(change) if run.flow.kind.is_snapshot() => {
                 auto_cdc::snapshot::apply(run, change, sources, batch, inputs).await
             }
-            Some(change) => auto_cdc::batch::run(run, change, sources, batch, inputs).await,
+            Some(change) => auto_cdc::batch::run(run, change, sources, batch, inputs, started.take()).await,
             None => write_and_commit(run, sources, batch, inputs).await,
         };
         match outcome {

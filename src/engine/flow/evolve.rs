@@ -37,7 +37,7 @@ pub(super) async fn evolve(
     batch: i64,
     inputs: &[PlannedInput],
 ) -> Result<bool> {
-    let before: Vec<Option<SourceSchema>> = sources.iter().map(|source| schema(source).cloned()).collect();
+    let before = schemas(sources);
     grow_sources(sources, inputs, false).await?;
     if may_widen(sources) && sources.iter().zip(&before).any(|(source, before)| schema(source) != before.as_ref()) {
         widen_table(run, sources, inputs, &before).await?;
@@ -71,6 +71,11 @@ pub(super) async fn evolve(
         Details::SchemaEvolved { columns: added },
     );
     Ok(true)
+}
+
+/// The columns of each source as they are now; None: it is none of files, or its columns are unknown.
+pub(super) fn schemas(sources: &[OpenSource]) -> Vec<Option<SourceSchema>> {
+    sources.iter().map(|source| schema(source).cloned()).collect()
 }
 
 fn schema(source: &OpenSource) -> Option<&SourceSchema> {

@@ -5,9 +5,11 @@
 //! - `complete.rs`: a materialized view, replaced by the result of its query
 //! - `inputs.rs`: the rows behind each input
 //! - `batch.rs`: plan → write → commit → mark of one micro-batch, and the way back in after a crash
+//! - `ahead.rs`: the next batch's rows, read while one is applied
 //! - `evolve.rs`: new fields and wider types in the middle of a stream
 //! - `live.rs`: numbers of a running flow
 
+pub(crate) mod ahead;
 pub(crate) mod append;
 pub(crate) mod batch;
 pub(crate) mod complete;

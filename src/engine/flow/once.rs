@@ -31,7 +31,7 @@ pub(crate) async fn run(run: &FlowRun<'_>) -> Result<()> {
     let planned: Vec<PlannedInput> = sources.iter().filter_map(|source| source.whole(source.source_id?)).collect();
     let files: Vec<_> = planned.iter().flat_map(|input| &input.files).collect();
     run.live.set_backlog(files.len() as u64, files.iter().map(|file| file.size_bytes as u64).sum());
-    plan_and_run(run, &mut sources, batch, &planned).await?;
+    plan_and_run(run, &mut sources, batch, &planned, None).await?;
     run.live.set_backlog(0, 0);
     Ok(())
 }

@@ -2,8 +2,11 @@
 //! them; carrying it out keeps the order of rows, and says where each row went.
 //!
 //! ```text
-//! files ─▶ plan_rewrites ─▶ prepare_compaction ─▶ PreparedCompaction { commit, moves } ─▶ Table::commit_prepared
+//! files ─▶ plan_rewrites ─▶ rewrite_files ─▶ Rewritten::prepare ─▶ PreparedCompaction { commit, moves } ─▶ commit_prepared
 //! ```
+//!
+//! Rewriting takes long and needs nobody to wait: rows that are deleted meanwhile are deleted in the new files when the
+//! commit is prepared.
 //!
 //! Files are joined by size class: each class is `files_max` times the one before, and as soon as so many files are in
 //! a class, they become one of the next. So a row is rewritten once a class, three times on its way from a batch of a
@@ -11,6 +14,8 @@
 //! costs rewriting a given number of others (with 15 %, six).
 
 use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
 
 use datafusion::physical_plan::common::spawn_buffered;
 use datafusion::prelude::{SessionConfig, SessionContext};
@@ -21,7 +26,8 @@ use tokio::sync::Mutex;
 use super::action::encode_path;
 use super::deletion_vector::{self, RowSet};
 use super::{
-    AddedFile, CONFLICT, Commit, Located, PartitionValues, PreparedCommit, RemoveSet, RowRun, Table, WriterOptions,
+    AddedFile, CONFLICT, Commit, Located, PartitionValues, PreparedCommit, RemoveSet, RowDeletes, RowRun, Table,
+    WriterOptions,
 };
 use crate::error::{Error, Result};
 
@@ -64,12 +70,13 @@ pub struct Rewrite {
     pub files: Vec<AddedFile>,
 }
 
-/// Where the rows of a rewritten file went: those that were not deleted lie in one new file, in their old order.
+/// Where the rows of a rewritten file went: those that were not deleted when it was read lie in one new file, in their
+/// old order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FileMove {
     /// As `AddedFile::path`.
     pub old_path: String,
-    /// The rows that were deleted, and are gone.
+    /// The rows that were deleted by then, and are gone.
     #[serde(with = "deletion_vector::text")]
     pub deleted: RowSet,
     /// As `AddedFile::path`.
@@ -82,6 +89,10 @@ impl FileMove {
     /// Where a row of the old file is in the new one; `None` if it was deleted.
     pub fn new_row(&self, old_row: u64) -> Option<u64> {
         (!self.deleted.contains(old_row)).then(|| self.first_row + old_row - self.deleted.rank(old_row))
+    }
+
+    fn new_rows(&self, old_rows: &RowSet) -> impl Iterator<Item = u64> {
+        old_rows.iter().filter_map(|row| self.new_row(row))
     }
 }
 
@@ -175,15 +186,29 @@ impl AddedFile {
     }
 }
 
-/// Rewrites files and prepares the commit that exchanges them. The table is held only to look and to prepare: if rows
-/// are deleted meanwhile from a file that is rewritten, this or the commit is a `table-conflict`.
-///
-/// Returns `None` if there is nothing to do.
-pub async fn prepare_compaction(
+/// Files that are rewritten and don't count yet. Dropped, they are deleted.
+#[derive(Debug)]
+pub struct Rewritten {
+    files: Vec<ReadFile>,
+    located: Located,
+}
+
+/// A file that was rewritten, as it was read.
+#[derive(Debug)]
+struct ReadFile {
+    file: AddedFile,
+    /// The rows that were deleted.
+    deleted: Arc<RowSet>,
+    /// Its other rows, among all that were written.
+    rows: Range<u64>,
+}
+
+/// Rewrites files; `None` if there are none. The table is held only to look: commits go on meanwhile.
+pub async fn rewrite_files(
     table: &Mutex<Table>,
     rewrites: Vec<Rewrite>,
     limits: &CompactionLimits,
-) -> Result<Option<PreparedCompaction>> {
+) -> Result<Option<Rewritten>> {
     if rewrites.is_empty() {
         return Ok(None);
     }
@@ -192,64 +217,86 @@ pub async fn prepare_compaction(
     let mut writer = table.lock().await.writer(options)?;
     let failed = |source| Error::Query { during: "compacting files".into(), source: Box::new(source) };
     let session = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(1));
-    let mut begins = Vec::new();
-    for rewrite in &rewrites {
+    let mut files = Vec::new();
+    for rewrite in rewrites {
         writer.close_files()?;
         let mut bytes = 0;
-        for file in &rewrite.files {
+        for file in rewrite.files {
             if bytes > 0 && bytes + file.live_bytes() > limits.file_bytes {
                 writer.close_files()?;
                 bytes = 0;
             }
             bytes += file.live_bytes();
-            begins.push(writer.rows());
-            let provider = table.lock().await.files_provider(vec![file.clone()]).await?;
+            let (provider, deleted) = {
+                let table = table.lock().await;
+                let deleted = table.deleted_rows(&file.clone().into_add())?.unwrap_or_default();
+                (table.files_provider(vec![file.clone()]).await?, deleted)
+            };
             let rows = session.read_table(provider).map_err(failed)?;
             // Reading goes on while rows are written.
             let mut rows = spawn_buffered(rows.execute_stream().await.map_err(failed)?, BATCHES_AHEAD);
+            let begin = writer.rows();
             while let Some(batch) = rows.next().await {
                 writer.write(&batch.map_err(failed)?)?;
             }
+            files.push(ReadFile { file, deleted, rows: begin..writer.rows() });
         }
     }
-    begins.push(writer.rows());
-    let located = writer.finish_located()?;
-    let files: Vec<AddedFile> = rewrites.into_iter().flat_map(|rewrite| rewrite.files).collect();
-    let table = table.lock().await;
-    let moves = moves(&table, &files, &begins, &located)?;
-    let compacted = Compacted { files_before: files.len(), files_after: located.files.len() };
-    let commit = Commit {
-        adds: located.files,
-        removes: RemoveSet::Read(files),
-        operation: "OPTIMIZE".into(),
-        rearranges: true,
-        ..Commit::default()
-    };
-    Ok(Some(PreparedCompaction { commit: table.prepare(commit)?, moves, compacted }))
+    Ok(Some(Rewritten { files, located: writer.finish_located()? }))
 }
 
-/// `begins`: how many rows were written before each file, and all in all.
-fn moves(table: &Table, files: &[AddedFile], begins: &[u64], located: &Located) -> Result<Vec<FileMove>> {
+impl Rewritten {
+    /// Prepares the commit that exchanges the files. Rows that the table has lost since they were read are deleted in
+    /// the new files too.
+    ///
+    /// # Errors
+    /// `table-conflict` – a file that was rewritten is not in the table any more; what `Table::prepare` may say.
+    pub fn prepare(self, table: &Table) -> Result<PreparedCompaction> {
+        let Rewritten { files, located } = self;
+        let moves = moves(&files, &located)?;
+        let mut places: BTreeMap<&str, &FileMove> =
+            moves.iter().map(|place| (place.old_path.as_str(), place)).collect();
+        let (mut removes, mut deletes) = (Vec::with_capacity(files.len()), RowDeletes::new());
+        for ReadFile { mut file, deleted, .. } in files {
+            let now = table.current_file(&file.path)?;
+            let place = places.remove(file.path.as_str());
+            if let (true, Some(place)) = (now.deletion_vector != file.deletion_vector, place) {
+                let since = &*table.deleted_rows(now)?.unwrap_or_default() - &*deleted;
+                deletes.entry(place.new_path.clone()).or_default().extend(place.new_rows(&since));
+            }
+            file.deletion_vector.clone_from(&now.deletion_vector);
+            removes.push(file);
+        }
+        let compacted = Compacted { files_before: removes.len(), files_after: located.files.len() };
+        let commit = Commit {
+            adds: located.files,
+            removes: RemoveSet::Read(removes),
+            deletes,
+            operation: "OPTIMIZE".into(),
+            rearranges: true,
+            ..Commit::default()
+        };
+        Ok(PreparedCompaction { commit: table.prepare(commit)?, moves, compacted })
+    }
+}
+
+fn moves(files: &[ReadFile], located: &Located) -> Result<Vec<FileMove>> {
     let mut runs = located.runs.iter().scan(0, |begin, run| {
         *begin += run.rows;
         Some((*begin - run.rows, run))
     });
     let mut run: Option<(u64, &RowRun)> = runs.next();
     let mut moves = Vec::new();
-    for (file, rows) in files.iter().zip(begins.windows(2).map(|ends| ends[0]..ends[1])) {
-        if rows.is_empty() {
-            continue;
-        }
+    for ReadFile { file, deleted, rows } in files.iter().filter(|file| !file.rows.is_empty()) {
         while run.is_some_and(|(begin, run)| begin + run.rows <= rows.start) {
             run = runs.next();
         }
         let Some((begin, place)) = run.filter(|(begin, run)| begin + run.rows >= rows.end) else {
             return Err(Error::Internal(format!("the rows of `{}` were not moved to one place", file.path)));
         };
-        let deleted = table.deleted_rows(&file.clone().into_add())?;
         moves.push(FileMove {
             old_path: file.path.clone(),
-            deleted: deleted.map(|rows| RowSet::clone(&rows)).unwrap_or_default(),
+            deleted: RowSet::clone(deleted),
             new_path: encode_path(&located.files[place.file].path),
             first_row: place.first_row + rows.start - begin,
         });
@@ -257,21 +304,22 @@ fn moves(table: &Table, files: &[AddedFile], begins: &[u64], located: &Located) 
     Ok(moves)
 }
 
-/// Rewrites what is worth it, by one commit. Flows go on appending meanwhile; if files were replaced or lost rows in
-/// between, nothing happens.
+/// Rewrites what is worth it, by one commit. Flows go on meanwhile; if one of the files is gone then, nothing happens.
 pub async fn compact(table: &Mutex<Table>, limits: &CompactionLimits) -> Result<Compacted> {
     let files = {
         let mut table = table.lock().await;
         table.refresh()?;
         table.files_at(table.version())?
     };
-    let prepared = match prepare_compaction(table, plan_rewrites(files, limits), limits).await {
-        Ok(None) => return Ok(Compacted::default()),
-        Ok(Some(prepared)) => prepared,
+    let Some(rewritten) = rewrite_files(table, plan_rewrites(files, limits), limits).await? else {
+        return Ok(Compacted::default());
+    };
+    let mut table = table.lock().await;
+    let prepared = match rewritten.prepare(&table) {
+        Ok(prepared) => prepared,
         Err(error) if error.code() == CONFLICT => return Ok(Compacted::default()),
         Err(error) => return Err(error),
     };
-    let mut table = table.lock().await;
     match table.commit_prepared(&prepared.commit).await {
         Ok(_) => Ok(prepared.compacted),
         Err(error) if error.code() == CONFLICT => {

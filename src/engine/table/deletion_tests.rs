@@ -343,7 +343,8 @@ enum Step {
     Add(u8),
     Delete(Vec<u16>),
     Both(u8, Vec<u16>),
-    Compact(u8),
+    /// Rows are deleted while files are rewritten.
+    Compact(u8, Vec<u16>),
     Reopen,
 }
 
@@ -353,13 +354,31 @@ fn step() -> impl Strategy<Value = Step> {
         (1..60_u8).prop_map(Step::Add),
         picks().prop_map(Step::Delete),
         (1..60_u8, picks()).prop_map(|(rows, picks)| Step::Both(rows, picks)),
-        (2..6_u8).prop_map(Step::Compact),
+        (2..6_u8, prop::collection::vec(any::<u16>(), 0..30)).prop_map(|(files, picks)| Step::Compact(files, picks)),
         Just(Step::Reopen),
     ]
 }
 
 /// A row's value, and where it is.
 type Row = (i64, String, u64);
+
+/// Takes picked rows out of the model: what a commit has to delete.
+fn take_rows(model: &mut Vec<Row>, picks: &[u16]) -> RowDeletes {
+    let mut deletes = RowDeletes::new();
+    for pick in picks {
+        if !model.is_empty() {
+            let (_, path, row) = model.swap_remove(usize::from(*pick) % model.len());
+            deletes.entry(path).or_default().insert(row);
+        }
+    }
+    deletes
+}
+
+fn sorted_ids(model: &[Row]) -> Vec<i64> {
+    let mut ids: Vec<i64> = model.iter().map(|(id, ..)| *id).collect();
+    ids.sort_unstable();
+    ids
+}
 
 async fn live_through(steps: Vec<Step>, partition_by: &[&str], dir: &Path) {
     let mut table = create(dir, id_name(), partition_by);
@@ -371,7 +390,7 @@ async fn live_through(steps: Vec<Step>, partition_by: &[&str], dir: &Path) {
             Step::Add(rows) => (*rows, Vec::new()),
             Step::Delete(picks) => (0, picks.clone()),
             Step::Both(rows, picks) => (*rows, picks.clone()),
-            Step::Compact(files_max) => {
+            Step::Compact(files_max, picks) => {
                 let limits = CompactionLimits {
                     file_bytes: 4 << 10,
                     files_max: usize::from(*files_max),
@@ -380,9 +399,23 @@ async fn live_through(steps: Vec<Step>, partition_by: &[&str], dir: &Path) {
                 };
                 let rewrites = plan_rewrites(table.files_at(table.version()).expect("files"), &limits);
                 let shared = tokio::sync::Mutex::new(table);
-                let prepared = prepare_compaction(&shared, rewrites, &limits).await.expect("prepared");
+                let rewritten = rewrite_files(&shared, rewrites.clone(), &limits).await.expect("rewritten");
                 table = shared.into_inner();
-                if let Some(prepared) = prepared {
+                let deletes = take_rows(&mut model, picks);
+                if !deletes.is_empty() {
+                    let commit = Commit { deletes, operation: "MERGE".into(), ..Commit::default() };
+                    let version = table.commit(commit).await.expect("committed");
+                    versions.push((version, sorted_ids(&model)));
+                }
+                let there = paths(&table);
+                let mut read = rewrites.iter().flat_map(|rewrite| &rewrite.files);
+                let are_there = read.all(|file| there.contains(&file.path));
+                let prepared = rewritten.map(|rewritten| rewritten.prepare(&table));
+                if let Some(Err(error)) = &prepared {
+                    assert!(error.code() == CONFLICT && !are_there, "{error}");
+                }
+                if let Some(Ok(prepared)) = prepared {
+                    assert!(are_there);
                     let stored = serde_json::to_string(&prepared).expect("JSON");
                     let prepared: PreparedCompaction = serde_json::from_str(&stored).expect("JSON");
                     table.commit_prepared(&prepared.commit).await.expect("made");
@@ -402,13 +435,7 @@ async fn live_through(steps: Vec<Step>, partition_by: &[&str], dir: &Path) {
                 (0, Vec::new())
             }
         };
-        let mut deletes = RowDeletes::new();
-        for pick in picks {
-            if !model.is_empty() {
-                let (_, path, row) = model.swap_remove(usize::from(pick) % model.len());
-                deletes.entry(path).or_default().insert(row);
-            }
-        }
+        let deletes = take_rows(&mut model, &picks);
         let mut writer = table
             .writer(WriterOptions { locate_rows: true, sync: SyncAt::Never, ..WriterOptions::default() })
             .expect("writer");
@@ -426,8 +453,7 @@ async fn live_through(steps: Vec<Step>, partition_by: &[&str], dir: &Path) {
             let commit = Commit { adds: located.files, deletes, operation: "MERGE".into(), ..Commit::default() };
             table.commit(commit).await.expect("committed");
         }
-        let mut expected: Vec<i64> = model.iter().map(|(id, ..)| *id).collect();
-        expected.sort_unstable();
+        let expected = sorted_ids(&model);
         assert_eq!(table_ids(&table).await, expected, "after {step:?}");
         assert_eq!(table.row_count(), Some(expected.len() as u64));
         versions.push((table.version(), expected));

@@ -56,7 +56,8 @@ pub use action::{CommitInfo, PartitionValues};
 pub use changes::{AddedFile, FileRows, HistoryEntry, RowChanges, VersionChange};
 pub use commit::{ALREADY_COMMITTED, CONFLICT, Commit, Committed, MetadataChange, RemoveSet};
 pub use compaction::{
-    Compacted, CompactionLimits, FileMove, PreparedCompaction, Rewrite, compact, plan_rewrites, prepare_compaction,
+    Compacted, CompactionLimits, FileMove, PreparedCompaction, Rewrite, Rewritten, compact, plan_rewrites,
+    rewrite_files,
 };
 pub use deletion_vector::{DeletionVector, RowDeletes, RowSet};
 pub use maintenance::Vacuumed;

@@ -148,7 +148,7 @@ impl Table {
     fn adds_without<'c>(&self, commit: &'c Commit) -> Result<(Vec<Add>, DeletedOfAdds<'c>)> {
         let (mut adds, mut of_adds) = (Vec::new(), Vec::new());
         for file in &commit.adds {
-            let add = file.to_add(!commit.rearranges);
+            let mut add = file.to_add(!commit.rearranges);
             let deleted = commit.deletes.get(&add.path).filter(|deleted| !deleted.is_empty());
             if let Some(last) = deleted.and_then(RowSet::max).filter(|last| *last >= file.rows) {
                 let why = format!("row {last} of the new file `{}` is to be deleted, of {} rows", file.path, file.rows);
@@ -158,7 +158,10 @@ impl Table {
             if deleted.is_some_and(|deleted| deleted.len() == file.rows) {
                 continue;
             }
-            of_adds.extend(deleted.map(|deleted| (adds.len(), deleted)));
+            if let Some(deleted) = deleted {
+                add.stats = Some(stats::loosen(add.stats.as_deref(), file.rows));
+                of_adds.push((adds.len(), deleted));
+            }
             adds.push(add);
         }
         Ok((adds, of_adds))
@@ -168,11 +171,11 @@ impl Table {
     fn add_deletes(&self, commit: &Commit, changes: &mut Vec<VectorChange>) -> Result<Vec<(usize, Arc<RowSet>)>> {
         let mut vectors = Vec::new();
         let deletes: &RowDeletes = &commit.deletes;
-        if !deletes.is_empty() && !matches!(commit.removes, RemoveSet::None) {
-            return Err(Error::Internal("a commit deletes rows and removes files".into()));
-        }
         let new: BTreeSet<String> = commit.adds.iter().map(DataFile::log_path).collect();
         for (path, deleted) in deletes.iter().filter(|(path, deleted)| !deleted.is_empty() && !new.contains(*path)) {
+            if !matches!(commit.removes, RemoveSet::None) {
+                return Err(Error::Internal("a commit deletes rows of files that stay, and removes files".into()));
+            }
             let add = self.current_file(path)?;
             let rows = stats::file_rows(&self.dir, add)?;
             let last = deleted.max().expect("it is not empty");

@@ -206,8 +206,8 @@ impl<'c> RunWriter<'c> {
         Ok(())
     }
 
-    /// Ends the run and has it on disk. `path_of` tells the paths of the target's files.
-    pub fn finish(mut self, path_of: impl Fn(u32) -> Option<String>) -> Result<RunEntry> {
+    /// Ends the run; its file has still to be synced. `path_of` tells the paths of the target's files.
+    pub fn finish(mut self, path_of: impl Fn(u32) -> Option<String>) -> Result<(RunEntry, File)> {
         self.end_block()?;
         let path_of = |file| match path_of(file) {
             Some(path) => Ok((file, path)),
@@ -234,9 +234,9 @@ impl<'c> RunWriter<'c> {
         footer.extend_from_slice(&checksum.to_le_bytes());
         self.pending.extend_from_slice(&footer);
         self.write_pending()?;
-        self.file.sync_all().map_err(|error| Error::io("sync", &self.path, error))?;
+        let file = self.file.try_clone().map_err(|error| Error::io("write", &self.path, error))?;
         self.is_finished = true;
-        Ok(RunEntry {
+        let entry = RunEntry {
             id: self.run,
             bytes: at + FOOTER as u64,
             members: self.members,
@@ -244,7 +244,8 @@ impl<'c> RunWriter<'c> {
             first_key: std::mem::take(&mut self.first_key),
             last_key: self.last.take().unwrap_or_default().0,
             checksum,
-        })
+        };
+        Ok((entry, file))
     }
 
     fn index(&self) -> Vec<u8> {

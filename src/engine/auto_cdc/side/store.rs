@@ -1,10 +1,12 @@
 //! The writer of a side table. What it writes counts when a manifest names it: [`SideTable::commit`] puts one in force.
 
 use std::collections::BTreeSet;
+use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::thread::JoinHandle;
 
 use super::manifest::{MANIFEST, Manifest, NEW_MANIFEST, Retention, RunEntry, moves_name, run_name, sync_folder};
 use super::member::MemberRef;
@@ -38,11 +40,13 @@ pub struct NewSideTable {
     pub layout: Layout,
 }
 
-/// A file that is on disk and belongs to the table once it is committed. Dropped before, it is deleted.
+/// A file that is written and belongs to the table once it is committed. Dropped before, it is deleted.
 #[derive(Debug)]
 pub struct Staged {
     path: PathBuf,
     what: What,
+    /// Has it on disk, while the batch goes on; None: it is.
+    syncing: Option<JoinHandle<std::io::Result<()>>>,
     is_done: bool,
 }
 
@@ -52,6 +56,25 @@ enum What {
     Moves(MovesEntry),
     /// A run in the place of these.
     Merged(RunEntry, Vec<u64>),
+}
+
+impl Staged {
+    fn new(path: PathBuf, what: What) -> Staged {
+        Staged { path, what, syncing: None, is_done: false }
+    }
+
+    /// Begins to have the file on disk.
+    fn sync(mut self, file: File) -> Staged {
+        self.syncing = Some(std::thread::spawn(move || file.sync_all()));
+        self
+    }
+
+    /// Waits until it is on disk.
+    fn wait(&mut self) -> Result<()> {
+        let Some(syncing) = self.syncing.take() else { return Ok(()) };
+        let synced = syncing.join().map_err(|_| Error::Internal("a thread that syncs a file panicked".into()))?;
+        synced.map_err(|error| Error::io("sync", &self.path, error))
+    }
 }
 
 impl Drop for Staged {
@@ -126,8 +149,8 @@ impl SideTable {
             Some((_, path)) => Some(path.clone()),
             None => view.file_path(file).map(str::to_string),
         };
-        let entry = writer.finish(path_of)?;
-        Ok(Some(Staged { path, what: What::Run(entry), is_done: false }))
+        let (entry, file) = writer.finish(path_of)?;
+        Ok(Some(Staged::new(path, What::Run(entry)).sync(file)))
     }
 
     /// Writes down that rows of the target's files are elsewhere from the next commit on.
@@ -138,7 +161,7 @@ impl SideTable {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let path = self.dir.join(moves_name(id));
         let entry = moves::write(&path, id, moves)?;
-        Ok(Some(Staged { path, what: What::Moves(entry), is_done: false }))
+        Ok(Some(Staged::new(path, What::Moves(entry))))
     }
 
     /// The table as it would be with these runs, for look-ups before they are committed.
@@ -183,6 +206,7 @@ impl SideTable {
         manifest.next_file = self.next_file.load(Ordering::Relaxed);
         let mut view = View::of(&self.dir, manifest, Some(&before))?;
         retire_moves(&mut view);
+        staged.iter_mut().try_for_each(Staged::wait)?;
         if !staged.is_empty() {
             // Names of new files are on disk before a manifest has them.
             sync_folder(&self.dir)?;
@@ -191,7 +215,10 @@ impl SideTable {
         staged.iter_mut().for_each(|staged| staged.is_done = true);
         view.manifest().write(&self.dir)?;
 
-        view.cache.retain_runs(|run| view.manifest.runs.iter().any(|entry| entry.id == run));
+        let is_alive = |run: u64| view.manifest.runs.iter().any(|entry| entry.id == run);
+        if !before.manifest.runs.iter().all(|entry| is_alive(entry.id)) {
+            view.cache.retain_runs(is_alive);
+        }
         *self.view.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(view);
         for name in deleted {
             // What can't be deleted now is swept when the table is opened.
@@ -230,8 +257,11 @@ impl SideTable {
         let path = self.dir.join(run_name(id));
         let mut writer = RunWriter::create(&path, id, keys_max, &view.cache)?;
         merge::write(view, runs, &mut writer)?;
-        let entry = writer.finish(|file| view.file_path(file).map(str::to_string))?;
-        self.commit([Staged { path, what: What::Merged(entry, ids), is_done: false }], |_| Ok(()))
+        let (entry, file) = writer.finish(|file| view.file_path(file).map(str::to_string))?;
+        let mut merged = Staged::new(path, What::Merged(entry, ids)).sync(file);
+        // Here, lest others wait for it.
+        merged.wait()?;
+        self.commit([merged], |_| Ok(()))
     }
 }
 
