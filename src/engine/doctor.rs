@@ -9,7 +9,7 @@ use pipeline::report::{DoctorReport, Finding};
 use pipeline::resume::{Facts, FoundTable, Refusal, Resume, resume};
 
 use crate::auto_cdc::side::View;
-use crate::auto_cdc::target::side_folder;
+use crate::auto_cdc::target::{commits_lost, side_folder};
 use crate::clock::{iso, now_us};
 use crate::engine::{Engine, table_path};
 use crate::error::{Error, Result};
@@ -64,7 +64,7 @@ impl Engine {
         self.older_state(&state, &tables, repair, &mut findings)?;
         self.unknown_tables(&state, &tables, &mut findings)?;
         self.gone_tables(&state, &tables, &mut findings)?;
-        self.side_tables(&state, &mut findings)?;
+        self.side_tables(&state, &tables, &mut findings)?;
         if repair {
             self.remove_orphans(&tables, &mut findings).await?;
         }
@@ -233,7 +233,7 @@ impl Engine {
     }
 
     /// Reads every side table of AUTO CDC through; those that flows have written to and that are gone are findings too.
-    fn side_tables(&self, state: &State, findings: &mut Vec<Finding>) -> Result<()> {
+    fn side_tables(&self, state: &State, tables: &[(PathBuf, Table)], findings: &mut Vec<Finding>) -> Result<()> {
         let flows = state.flows()?;
         for dataset in state.datasets()? {
             let is_changed = |flow: &&crate::state::Flow| flow.dataset == dataset.dataset && flow.kind.is_change();
@@ -241,9 +241,17 @@ impl Engine {
                 state.known_batches(&flow.flow_id, flow.generation).is_ok_and(|known| known.committed.is_some())
             };
             let is_needed = flows.iter().filter(is_changed).any(has_applied);
-            let folder = side_folder(&self.storage().join(&dataset.table_path), dataset.generation);
-            match View::open(&folder).and_then(|view| view.check()) {
-                Ok(()) => {}
+            let table_folder = self.storage().join(&dataset.table_path);
+            let folder = side_folder(&table_folder, dataset.generation);
+            match View::open(&folder).and_then(|view| view.check().map(|()| view)) {
+                Ok(view) => {
+                    let table = tables.iter().find(|(path, _)| *path == table_folder);
+                    let version = table.map(|(_, table)| table.version());
+                    if let Some(version) = version.filter(|version| view.manifest().is_ahead_of(*version)) {
+                        let error = commits_lost(&dataset.name, version, view.manifest());
+                        findings.push(finding(error.code(), error.to_string(), &error.help().unwrap_or_default()));
+                    }
+                }
                 Err(error) if error.code() == "side-table-missing" && !is_needed => {}
                 Err(error) => findings.push(finding(
                     error.code(),

@@ -494,6 +494,47 @@ fn doctor_finds_what_is_wrong_with_a_side_table() {
     assert_eq!(found(&workspace), ["table-gone"]);
 }
 
+/// The last commit that a table loses is made again; of those before it the side table has no copy.
+#[test]
+fn a_table_that_has_lost_commits_says_so_and_is_built_anew() {
+    for (clauses, lost) in [(LATEST, 1), (HISTORY, 1), (LATEST, 2), (HISTORY, 3)] {
+        let workspace = with(clauses);
+        for number in 0..4 {
+            let changed = format!(r#"{{"id":1,"name":"a{number}","seq":{number}}}"#);
+            apply(&workspace, number, &[&changed, &format!(r#"{{"id":{},"seq":1}}"#, number + 2)]);
+        }
+        let rows = table(&workspace, "t");
+        let log = workspace.path(".flowbench/tables/default/t/_delta_log");
+        let mut entries: Vec<_> = std::fs::read_dir(&log).unwrap().map(|entry| entry.unwrap().path()).collect();
+        entries.retain(|entry| entry.extension().is_some_and(|extension| extension == "json"));
+        entries.sort();
+        entries[entries.len() - lost..].iter().for_each(|entry| std::fs::remove_file(entry).unwrap());
+        put(&workspace, "feed", 4, &[r#"{"id":1,"name":"a3","seq":3}"#]);
+        if lost == 1 {
+            workspace.run_ok(&[]);
+            assert_eq!(table(&workspace, "t"), rows, "{clauses}");
+            continue;
+        }
+        for _ in 0..2 {
+            let run = workspace.run(&[]);
+            assert_eq!(run.code, Some(1), "{run}");
+            assert!(
+                run.to_string().contains("has lost commits") && run.to_string().contains("--full-refresh t"),
+                "{run}"
+            );
+        }
+        for command in [&["scd", "check", "t"][..], &["cutover", "check", "t"]] {
+            let outcome = workspace.command(command);
+            assert_eq!((outcome.code, outcome.error["code"].as_str()), (Some(1), Some("table-behind")), "{outcome}");
+        }
+        let doctor = workspace.command(&["doctor", "--repair"]);
+        find(&doctor.result["findings"], "code", "table-behind");
+        workspace.run_ok(&["--full-refresh", "t"]);
+        assert_eq!(table(&workspace, "t"), rows, "{clauses}");
+        assert_eq!(workspace.command(&["doctor"]).code, Some(0));
+    }
+}
+
 /// What a query can't read of a table is named, with a way out.
 #[test]
 fn a_data_file_that_is_gone_or_damaged_is_named() {

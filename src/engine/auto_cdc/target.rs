@@ -52,7 +52,7 @@ pub(crate) fn side_folder(table_folder: &Path, generation: i64) -> PathBuf {
 /// anything else changes the table.
 ///
 /// # Errors
-/// What reading and committing may say; a side table that is damaged is left to who opens it.
+/// `table-behind`; what reading and committing may say. A side table that is damaged is left to who opens it.
 pub(crate) async fn finish_pending(
     table_folder: &Path,
     generation: i64,
@@ -60,11 +60,41 @@ pub(crate) async fn finish_pending(
     table: &SharedTable,
 ) -> Result<()> {
     match Manifest::read(&side_folder(table_folder, generation)) {
-        Ok(Manifest { pending: Some(pending), .. }) => make(&pending, label, table).await,
-        Ok(_) => Ok(()),
+        Ok(manifest) => {
+            refuse_lost_commits(&manifest, label, table).await?;
+            match &manifest.pending {
+                Some(pending) => make(pending, label, table).await,
+                None => Ok(()),
+            }
+        }
         Err(error) if error.code().starts_with("side-table") => Ok(()),
         Err(error) => Err(error),
     }
+}
+
+/// A table that was put back: its side table knows of rows that it doesn't have.
+async fn refuse_lost_commits(manifest: &Manifest, label: &str, table: &SharedTable) -> Result<()> {
+    let mut table = table.lock().await;
+    table.refresh()?;
+    match manifest.is_ahead_of(table.version()) {
+        true => Err(commits_lost(label, table.version(), manifest)),
+        false => Ok(()),
+    }
+}
+
+/// The error of a target that has lost more commits than the one that its side table can make again.
+pub(crate) fn commits_lost(label: &str, version: i64, manifest: &Manifest) -> Error {
+    Error::user(
+        "table-behind",
+        format!(
+            "table `{label}` is at version {version}, and its side table was made with version {} and later ones: the \
+             table has lost commits, or was put back",
+            manifest.made_over.unwrap_or(version)
+        ),
+        format!(
+            "put back the side table of that version too, or build the table anew: flowbench run --full-refresh {label}"
+        ),
+    )
 }
 
 /// Gives flows the names that they have by now: ties are decided by them.
@@ -158,6 +188,7 @@ impl ChangeTarget {
         };
         match &opened.side {
             Some(side) => {
+                refuse_lost_commits(side.view().manifest(), &opened.label, &opened.target.table).await?;
                 rename_flows(side, &run.update.state)?;
                 opened.finish_pending().await?;
             }
@@ -280,6 +311,11 @@ impl ChangeTarget {
             Some(side) => TargetSpec::in_manifest(side.view().manifest(), &self.side_folder),
             None => Ok(None),
         }
+    }
+
+    /// A version of the table's log; None if it is not the one that the dataset's table goes on with.
+    pub fn numbered(&self, version: i64) -> Option<i64> {
+        self.target.shadow_generation.is_none().then_some(version)
     }
 
     /// A file's path in the side table: seen from the dataset's folder, whatever generation it was written in.

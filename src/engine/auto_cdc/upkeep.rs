@@ -132,16 +132,17 @@ impl ChangeTarget {
     /// Puts rewritten files in the place of those that they were made of.
     async fn exchange(&self, rewritten: Rewritten) -> Result<Compacted> {
         let side = self.side()?;
-        let prepared = {
+        let (prepared, version) = {
             let mut table = self.target.table.lock().await;
             table.refresh()?;
-            rewritten.prepare(&table)?
+            (rewritten.prepare(&table)?, table.version())
         };
         let staged = side.stage_moves(&self.moves(side, &prepared.moves)?)?;
         let pending = serde_json::to_value(&prepared.commit)
             .map_err(|error| Error::Internal(format!("a commit that can't be kept: {error}")))?;
         side.commit(staged, |manifest| {
             manifest.pending = Some(pending);
+            manifest.made_over = self.numbered(version);
             Ok(())
         })?;
         fail_point::hit("moves-committed", None)?;

@@ -14,7 +14,7 @@ use crate::auto_cdc::rows::Rows;
 use crate::auto_cdc::side::{self, MemberRef, Retention, View, Wanted};
 use crate::auto_cdc::spec::TargetSpec;
 use crate::auto_cdc::stored::{Flows, Stored};
-use crate::auto_cdc::target::side_folder;
+use crate::auto_cdc::target::{commits_lost, side_folder};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::lock::WriterLock;
@@ -140,6 +140,9 @@ impl Engine {
             let after = self.scd_table_if_stored(named, self.state_for_reading()?.as_ref()).await?;
             if let Some(after) = after.filter(|after| is_there && after.is_same(&before)) {
                 return Ok(Some((after, version)));
+            }
+            if before.view.manifest().is_ahead_of(version) {
+                return Err(commits_lost(&named.label, version, before.view.manifest()));
             }
             if !is_there && !WriterLock::is_held(self.storage()) {
                 return Err(Error::user(

@@ -346,6 +346,7 @@ impl<'t> Application<'t> {
                 })?,
             ),
         };
+        let made_over = target.numbered(table.version());
         drop(table);
         let pending = prepared.as_ref().map(serde_json::to_value).transpose();
         let pending = pending.map_err(|error| Error::Internal(format!("a commit that can't be kept: {error}")))?;
@@ -355,6 +356,9 @@ impl<'t> Application<'t> {
             manifest.flow_number(&batch.flow);
             manifest.txns.insert(batch.app_id.clone(), batch.batch as u64);
             manifest.floors = floor.into_iter().collect();
+            if pending.is_some() {
+                manifest.made_over = made_over;
+            }
             manifest.pending = pending;
             if let Some(version) = version {
                 manifest.snapshot = Some(side::Snapshot { version: version.to_vec() });

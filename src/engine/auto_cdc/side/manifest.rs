@@ -47,6 +47,8 @@ pub struct Manifest {
     pub snapshot: Option<Snapshot>,
     /// The target's commit that belongs to this version and may not be in its log yet.
     pub pending: Option<serde_json::Value>,
+    /// The target's version that its last commit was made over; None while a full refresh builds it elsewhere.
+    pub made_over: Option<i64>,
     /// Counts that are kept with the members.
     pub counters: BTreeMap<String, u64>,
     /// The next file of the target gets this number.
@@ -159,6 +161,7 @@ impl Manifest {
             floors: Vec::new(),
             snapshot: None,
             pending: None,
+            made_over: None,
             counters: BTreeMap::new(),
             next_file: 0,
             next_id: 0,
@@ -194,6 +197,11 @@ impl Manifest {
     /// Whether compaction's moves are still resolved when locations are read; merging all runs ends that.
     pub fn has_moves(&self) -> bool {
         !self.moves.is_empty()
+    }
+
+    /// Whether a target that is at `version` has lost commits that the side table was made with.
+    pub fn is_ahead_of(&self, version: i64) -> bool {
+        self.made_over.is_some_and(|made_over| version < made_over)
     }
 
     /// The number of a flow in ranks; a flow that isn't known gets one.
