@@ -112,6 +112,20 @@ fn a_version_that_is_null_or_many_refuses_the_snapshot() {
     assert_eq!(table(&workspace, "t"), ["1|a"]);
 }
 
+/// A row that the query itself makes stands in no file.
+#[test]
+fn a_key_that_is_null_is_told_with_its_place_or_that_it_has_none() {
+    let workspace = without_retries(&format!(
+        "CREATE STREAMING TABLE t;\nCREATE FLOW snap AS AUTO CDC INTO t FROM SNAPSHOT (SELECT * FROM {} UNION ALL \
+         SELECT CAST(NULL AS BIGINT), 'made') KEYS (id);",
+        files("state", "id BIGINT, name STRING")
+    ));
+    put(&workspace, "state", 0, &[r#"{"id":1,"name":"a"}"#, r#"{"name":"b"}"#]);
+    let said = failure(&workspace.run(&[]), "snap");
+    assert!(said.contains("`id`=2") && said.contains("record 2 of data/state/000.json"), "{said}");
+    assert!(said.contains("a row that stands in no source (`id` is NULL)") && !said.contains("record 1"), "{said}");
+}
+
 /// A column of the source with a name of ours is no condition: not even if it comes later, where no validation sees it.
 #[test]
 fn a_column_of_the_source_with_a_reserved_name_refuses_the_batch() {

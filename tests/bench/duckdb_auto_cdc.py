@@ -58,8 +58,10 @@ def newest_events(file):
 
 
 def merge_type_1(db, file):
+    # The key is not among what is set: DuckDB would take it out of its index and put it in again.
+    news = ", ".join(f"{name} = batch.{name}" for name in [*COLUMNS, "seq", "is_deleted"])
     db.execute(f"""MERGE INTO newest USING ({newest_events(file)}) AS batch USING (customer_id)
-        WHEN MATCHED AND batch.seq > newest.seq THEN UPDATE
+        WHEN MATCHED AND batch.seq > newest.seq THEN UPDATE SET {news}
         WHEN NOT MATCHED THEN INSERT""")
 
 

@@ -36,8 +36,8 @@ pub struct Refused {
     pub null_sequences: u64,
     /// By key column.
     pub null_keys: Vec<u64>,
-    /// The first few, by position and what is null.
-    pub examples: Vec<([u64; 3], String)>,
+    /// The first few, by position, if that is known, and what is null.
+    pub examples: Vec<(Option<[u64; 3]>, String)>,
     /// Of the lists in `COLUMNS TO UPDATE`, the names that are no columns of the flow, and in how many lists each is.
     pub unknown_columns: BTreeMap<String, u64>,
 }
@@ -312,7 +312,7 @@ impl Events {
         Member {
             sequence: part.sequences.get(row),
             kind,
-            rank: Rank { class, flow: flow_order, position: position_at(part.positions.as_ref(), row) },
+            rank: Rank { class, flow: flow_order, position: position_at(part.positions.as_ref(), row).unwrap_or_default() },
             origin,
             authored: authored.filter(|flags| is_upsert && !flags.is_empty()).map(Cow::Borrowed),
             values: Cow::Borrowed(if is_upsert { part.values.get(row) } else { &[] }),

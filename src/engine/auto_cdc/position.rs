@@ -30,16 +30,14 @@ pub const POSITION: &str = "__flowbench_position";
 
 const WIDTH: i32 = 24;
 
-/// Reads what the hidden column holds of a row; zeros where the query has lost it.
-pub fn position_at(positions: Option<&FixedSizeBinaryArray>, row: usize) -> [u64; 3] {
+/// Reads what the hidden column holds of a row; None where the query has lost it.
+pub fn position_at(positions: Option<&FixedSizeBinaryArray>, row: usize) -> Option<[u64; 3]> {
+    let positions = positions.filter(|positions| arrow::array::Array::is_valid(*positions, row))?;
     let mut parts = [0; 3];
-    let Some(positions) = positions.filter(|positions| arrow::array::Array::is_valid(*positions, row)) else {
-        return parts;
-    };
     for (part, bytes) in parts.iter_mut().zip(positions.value(row).chunks_exact(8)) {
         *part = u64::from_be_bytes(bytes.try_into().expect("chunks of eight"));
     }
-    parts
+    Some(parts)
 }
 
 fn position_field() -> Field {

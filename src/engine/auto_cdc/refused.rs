@@ -12,6 +12,10 @@ impl Refused {
     pub fn error(&self, flow: &str, batch: i64, keys: &[String], place: &dyn Fn([u64; 3]) -> String) -> Option<Error> {
         let examples = |wanted: &dyn Fn(&str) -> bool| {
             let found = self.examples.iter().filter(|(_, what)| wanted(what));
+            let place = |position: Option<[u64; 3]>| match position {
+                Some(position) => place(position),
+                None => "a row that stands in no source".to_string(),
+            };
             found
                 .map(|(position, what)| format!("{} ({what} is NULL)", place(*position)))
                 .collect::<Vec<_>>()
