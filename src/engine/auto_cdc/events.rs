@@ -312,7 +312,11 @@ impl Events {
         Member {
             sequence: part.sequences.get(row),
             kind,
-            rank: Rank { class, flow: flow_order, position: position_at(part.positions.as_ref(), row).unwrap_or_default() },
+            rank: Rank {
+                class,
+                flow: flow_order,
+                position: position_at(part.positions.as_ref(), row).unwrap_or_default(),
+            },
             origin,
             authored: authored.filter(|flags| is_upsert && !flags.is_empty()).map(Cow::Borrowed),
             values: Cow::Borrowed(if is_upsert { part.values.get(row) } else { &[] }),

@@ -30,7 +30,8 @@ use crate::error::{Error, Result};
 pub struct WriterOptions {
     /// A file is closed when it has grown to this size.
     pub file_bytes: usize,
-    /// A row group is closed at this encoded size, or at `row_group_rows`.
+    /// A row group is closed at this encoded size, or at `row_group_rows`. Readers share a file by its row groups, so
+    /// they should be far smaller than a file.
     pub row_group_bytes: usize,
     pub row_group_rows: usize,
     /// What all row groups in progress may hold together, over all partitions.
@@ -63,7 +64,7 @@ impl Default for WriterOptions {
     fn default() -> WriterOptions {
         WriterOptions {
             file_bytes: 128 << 20,
-            row_group_bytes: 32 << 20,
+            row_group_bytes: 8 << 20,
             row_group_rows: 1 << 20,
             memory_bytes: 64 << 20,
             open_files: 64,
