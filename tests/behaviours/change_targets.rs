@@ -535,6 +535,39 @@ fn a_table_that_has_lost_commits_says_so_and_is_built_anew() {
     }
 }
 
+/// The commit that exchanges rewritten files is no batch's, and can't be made again.
+#[test]
+fn a_table_that_has_lost_the_exchange_of_its_files_says_so() {
+    let workspace = with(LATEST);
+    (0..17).for_each(|number| put(&workspace, "feed", number, &[&format!(r#"{{"id":{number},"seq":1}}"#)]));
+    workspace.run_ok(&[]);
+    let log = workspace.path(".flowbench/tables/default/t/_delta_log");
+    let entries = std::fs::read_dir(&log).unwrap().map(|entry| entry.unwrap().path());
+    let last = entries.filter(|entry| entry.extension().is_some_and(|extension| extension == "json")).max().unwrap();
+    assert!(std::fs::read_to_string(&last).unwrap().contains("OPTIMIZE"), "{last:?}");
+    std::fs::remove_file(&last).unwrap();
+    let check = workspace.command(&["scd", "check", "t"]);
+    assert_eq!((check.code, check.error["code"].as_str()), (Some(1), Some("table-behind")), "{check}");
+    put(&workspace, "feed", 17, &[r#"{"id":1,"name":"new","seq":2}"#]);
+    let run = workspace.run(&[]);
+    assert!(run.code == Some(1) && run.to_string().contains("has lost commits"), "{run}");
+    workspace.run_ok(&["--full-refresh", "t"]);
+    assert_eq!(workspace.rows("SELECT name FROM t WHERE id = 1"), ["new"]);
+}
+
+#[test]
+fn deleted_rows_that_cannot_be_told_are_a_finding() {
+    let workspace = with(LATEST);
+    apply(&workspace, 0, &[r#"{"id":1,"seq":1}"#, r#"{"id":2,"seq":1}"#, r#"{"id":3,"seq":1}"#]);
+    apply(&workspace, 1, &[r#"{"id":1,"name":"b","seq":2}"#]);
+    let folder = std::fs::read_dir(workspace.path(".flowbench/tables/default/t")).unwrap();
+    let vectors =
+        folder.map(|entry| entry.unwrap().path()).filter(|path| path.extension().is_some_and(|is| is == "bin"));
+    let count = vectors.map(|vector| std::fs::write(vector, "").unwrap()).count();
+    assert!(count > 0, "an update deletes a row");
+    find(&workspace.command(&["doctor"]).result["findings"], "code", "data-file-damaged");
+}
+
 /// What a query can't read of a table is named, with a way out.
 #[test]
 fn a_data_file_that_is_gone_or_damaged_is_named() {

@@ -196,9 +196,10 @@ fn d_13_the_first_live_change_of_a_seeded_key_makes_exactly_one_version_and_clos
         [&json!("one_version"), &json!("repeats"), &json!("deletes"), &json!("one_version"), &Value::Null]
     );
 
-    // A table that doesn't show the change: the one of before, under the side table of now.
     let one = workspace.command(&["cutover", "check", "t", "--key", "1"]);
     assert_eq!(one.result["keys"].as_array().map(Vec::len), Some(1));
+    let other = workspace.command(&["cutover", "check", "t", "--key", "1", "--verdict", "stale"]);
+    assert_eq!((other.code, &other.result["keys"]), (Some(0), &json!([])), "{other}");
     let unknown = workspace.command(&["cutover", "check", "t", "--key", "77"]);
     assert_eq!((unknown.code, unknown.error["code"].as_str()), (Some(2), Some("unknown-key")), "{unknown}");
 }

@@ -121,14 +121,18 @@ fn the_absence_of_a_key_is_told_with_the_snapshot_that_lacks_it() {
             "absence deletes 2 customers 2 snap/part1_snapshot_2.csv, snap/part2_snapshot_2.csv".to_string(),
         ];
         assert_eq!(told_events(&workspace, "customers", "1"), absent);
+        // A further one without it deletes nothing.
+        workspace.write("snap/snapshot_3.csv", "id,name\n2,C\n");
+        workspace.run_ok(&[]);
+        assert_eq!(told_events(&workspace, "customers", "1"), absent);
         // It comes back.
-        workspace.write("snap/snapshot_3.csv", "id,name\n1,again\n2,B\n3,c\n");
+        workspace.write("snap/snapshot_4.csv", "id,name\n1,again\n2,B\n3,c\n");
         workspace.run_ok(&[]);
         let mut back = absent.to_vec();
         if scd_type == 1 {
             back.clear();
         }
-        back.push("upsert opens 3 customers 3 snap/snapshot_3.csv".to_string());
+        back.push("upsert opens 4 customers 4 snap/snapshot_4.csv".to_string());
         assert_eq!(told_events(&workspace, "customers", "1"), back);
     }
 }
@@ -167,6 +171,9 @@ fn a_truncate_is_told_with_what_it_made_void() {
         assert_eq!(texts(&events, "kind"), ["upsert", "truncate"], "{clauses}");
         assert_eq!(texts(&events, "effect"), ["voided", "deletes"], "{clauses}");
         assert_eq!(events[1]["place"]["source"], "data/b.json", "{events}");
+        // A later TRUNCATE has found it gone.
+        apply(&workspace, "d", &["0 eu 25 T x 0"]);
+        assert_eq!(told(&key).result["events"], events, "{clauses}");
         // What is later knows nothing of it; a later event of the key comes behind it.
         assert_eq!(texts(&told(&["--key", "id=8", "--key", "region=eu"]).result["events"], "kind"), ["upsert"]);
         apply(&workspace, "c", &["7 eu 40 U Recife 2"]);

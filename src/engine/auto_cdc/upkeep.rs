@@ -146,10 +146,15 @@ impl ChangeTarget {
             Ok(())
         })?;
         fail_point::hit("moves-committed", None)?;
-        self.target.table.lock().await.commit_prepared(&prepared.commit).await?;
+        let version = {
+            let mut table = self.target.table.lock().await;
+            table.commit_prepared(&prepared.commit).await?;
+            table.version()
+        };
         // It has no batch that would tell later that it was made.
         side.commit([], |manifest| {
             manifest.pending = None;
+            manifest.made_over = self.numbered(version);
             Ok(())
         })?;
         Ok(prepared.compacted)

@@ -330,6 +330,8 @@ struct Tally<'t> {
     target: &'t Target,
     request: &'t CutoverRequest,
     key: Option<Vec<u8>>,
+    /// The key that was asked for has an event.
+    has_key: bool,
     search: Option<String>,
     after: Option<Vec<u8>>,
     counts: [(u64, Vec<Entry>); Verdict::ALL.len()],
@@ -352,6 +354,7 @@ impl<'t> Tally<'t> {
             target,
             request,
             key,
+            has_key: false,
             search: request.search.as_deref().map(str::to_lowercase),
             after: request.after.as_deref().map(after).transpose()?,
             counts: Default::default(),
@@ -367,6 +370,7 @@ impl<'t> Tally<'t> {
         // Without a verdict it is a periodic snapshot's alone.
         let Some(verdict) = entry.verdict() else { return Ok(()) };
         check.key_count += 1;
+        self.has_key |= self.key.as_ref().is_some_and(|key| *key == entry.key);
         if let (Some(counts), Some(change)) = (&mut check.first_changes, entry.first_change) {
             counts.add(change);
         }
@@ -433,7 +437,7 @@ impl<'t> Tally<'t> {
 
     fn finish(mut self, check: &mut CutoverCheck) -> Result<()> {
         self.page(check)?;
-        if let Some(key) = self.key.as_deref().filter(|_| check.keys.is_empty() && self.request.after.is_none()) {
+        if let Some(key) = self.key.as_deref().filter(|_| !self.has_key) {
             let names = &self.target.key_names;
             let key = value::key_parts(&self.target.codecs.keys, names, [key])?.remove(0);
             let label = &self.target.label;

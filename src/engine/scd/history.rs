@@ -2,7 +2,7 @@
 
 use pipeline::auto_cdc::ScdType;
 use pipeline::scd::{Effect, EventKind, KeyEvent, KeyFlags, KeyHistory, Version};
-use pipeline::timeline::{Kind, Origin, Told};
+use pipeline::timeline::{Floor, Kind, Member, Origin, Told};
 
 use super::origin::{Origins, Places};
 use super::scd_table::ScdTable;
@@ -54,12 +54,11 @@ impl Engine {
                 values: values[at].clone(),
             });
         }
-        let voiding = voiding(&table, &told, &origins, &mut places)?;
-        let void_count = voiding.as_ref().map_or(0, |(void_count, _)| *void_count);
         // What made events void stands behind them.
-        let index = |member: usize| if member < void_count { member } else { member + usize::from(void_count > 0) };
-        if let Some((at, event)) = voiding {
-            events.insert(at, event);
+        let voiding = voiding(&table, &told, &origins, &mut places)?;
+        let index = |member: usize| member + voiding.iter().filter(|(at, _)| *at <= member).count();
+        for (before, (at, event)) in voiding.iter().enumerate() {
+            events.insert(at + before, event.clone());
         }
         let versions = told.rows.iter().enumerate().map(|(at, row)| {
             Ok(Version {
@@ -96,34 +95,44 @@ impl Engine {
     }
 }
 
-/// The TRUNCATE, or snapshot without the key, that made its oldest events void: how many, and itself as an event; None if
-/// none is void.
+/// The TRUNCATEs, and snapshots without the key, that made its oldest events void: each as an event, with how many members
+/// stand before it.
 fn voiding(
     table: &ScdTable,
     told: &Told<'_>,
     origins: &Origins,
     places: &mut Places<'_>,
-) -> Result<Option<(usize, KeyEvent)>> {
-    let Some(floor) = table.view.manifest().floors.last() else { return Ok(None) };
-    let is_void = |sequence: &[u8]| table.floor().is_some_and(|floor| floor.covers(sequence));
-    let void_count = told.members.iter().take_while(|member| is_void(member.sequence)).count();
-    let Some(newest) = void_count.checked_sub(1).map(|newest| &told.members[newest]) else { return Ok(None) };
-    let side::FloorBatch { flow, batch } = floor.raised_by;
-    let origin = Origin { flow, batch };
-    let event = KeyEvent {
-        sequence: value::sequence(&table.sequence_codec, &floor.sequence)?,
-        kind: if origins.class(flow).is_snapshot() { EventKind::Absence } else { EventKind::Truncate },
-        effect: if newest.kind == Kind::Upsert { Effect::Deletes } else { Effect::DeletesNothing },
-        version: None,
-        flow: origins.flow(flow).to_string(),
-        is_seed: origins.class(flow).is_seed(),
-        batch,
-        update: origins.update(origin),
-        place: places.of_batch(origin)?,
-        is_late: false,
-        values: Vec::new(),
+) -> Result<Vec<(usize, KeyEvent)>> {
+    let manifest = table.view.manifest();
+    let floor_of = |member: &Member<'_>| {
+        manifest.voided_by(|floor| {
+            Floor { sequence: &floor.sequence, is_inclusive: floor.is_inclusive }.covers(member.sequence)
+        })
     };
-    Ok(Some((void_count, event)))
+    let mut voiding = Vec::new();
+    for (at, member) in told.members.iter().enumerate() {
+        let Some(floor) = floor_of(member) else { continue };
+        if told.members.get(at + 1).is_some_and(|next| floor_of(next) == Some(floor)) {
+            continue;
+        }
+        let side::FloorBatch { flow, batch } = floor.raised_by;
+        let origin = Origin { flow, batch };
+        let event = KeyEvent {
+            sequence: value::sequence(&table.sequence_codec, &floor.sequence)?,
+            kind: if origins.class(flow).is_snapshot() { EventKind::Absence } else { EventKind::Truncate },
+            effect: if member.kind == Kind::Upsert { Effect::Deletes } else { Effect::DeletesNothing },
+            version: None,
+            flow: origins.flow(flow).to_string(),
+            is_seed: origins.class(flow).is_seed(),
+            batch,
+            update: origins.update(origin),
+            place: places.of_batch(origin)?,
+            is_late: false,
+            values: Vec::new(),
+        };
+        voiding.push((at + 1, event));
+    }
+    Ok(voiding)
 }
 
 /// What is special about a key.

@@ -137,12 +137,12 @@ impl Engine {
                 table.refresh()?;
                 (before.pending_is_there(&table)?, table.version())
             };
+            if before.view.manifest().is_ahead_of(version) {
+                return Err(commits_lost(&named.label, version, before.view.manifest()));
+            }
             let after = self.scd_table_if_stored(named, self.state_for_reading()?.as_ref()).await?;
             if let Some(after) = after.filter(|after| is_there && after.is_same(&before)) {
                 return Ok(Some((after, version)));
-            }
-            if before.view.manifest().is_ahead_of(version) {
-                return Err(commits_lost(&named.label, version, before.view.manifest()));
             }
             if !is_there && !WriterLock::is_held(self.storage()) {
                 return Err(Error::user(

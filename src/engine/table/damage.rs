@@ -26,11 +26,16 @@ impl Table {
         missing
     }
 
-    /// Data files of the current version that are there and can't be read to their end, and why. Reads them all.
+    /// Data files of the current version that are there and can't be read to their end, they or which of their rows are
+    /// deleted, and why. Reads them all.
     pub fn unreadable_files(&self) -> Vec<(String, String)> {
-        let unreadable = self.state.files.keys().filter_map(|path| {
+        let unreadable = self.state.files.iter().filter_map(|(path, add)| {
             let file = action::decode_path(&self.dir, path).filter(|file| file.exists())?;
-            Some((path.clone(), read_through(&file).err()?))
+            let deleted = || match &add.deletion_vector {
+                Some(vector) => vector.read(&self.dir).map(drop).map_err(|error| error.to_string()),
+                None => Ok(()),
+            };
+            Some((path.clone(), read_through(&file).and_then(|()| deleted()).err()?))
         });
         unreadable.collect()
     }

@@ -355,10 +355,9 @@ impl<'t> Application<'t> {
             manifest.layout = layout;
             manifest.flow_number(&batch.flow);
             manifest.txns.insert(batch.app_id.clone(), batch.batch as u64);
-            manifest.floors = floor.into_iter().collect();
-            if pending.is_some() {
-                manifest.made_over = made_over;
-            }
+            manifest.raise_floor(floor);
+            // What was pending before is in the table by now, and so in the version.
+            manifest.made_over = made_over;
             manifest.pending = pending;
             if let Some(version) = version {
                 manifest.snapshot = Some(side::Snapshot { version: version.to_vec() });

@@ -40,7 +40,8 @@ pub struct Manifest {
     pub flows: Vec<Flow>,
     /// The last batch of each application id.
     pub txns: BTreeMap<String, u64>,
-    /// What is below is deleted, unseen keys included (SCD type 1).
+    /// What is below the last one is deleted, unseen keys included (SCD type 1). Those before tell which one it was; so
+    /// many of them are kept: [`FLOORS_KEPT`].
     pub floors: Vec<Floor>,
     /// The last snapshot that was applied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -99,6 +100,9 @@ pub struct Snapshot {
     #[serde(with = "hex")]
     pub version: Vec<u8>,
 }
+
+/// How many floors are kept, the highest ones.
+const FLOORS_KEPT: usize = 256;
 
 /// Events at or below a sequence are void.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -197,6 +201,23 @@ impl Manifest {
     /// Whether compaction's moves are still resolved when locations are read; merging all runs ends that.
     pub fn has_moves(&self) -> bool {
         !self.moves.is_empty()
+    }
+
+    /// Takes in the floor of a batch, which is as high as the last one or higher.
+    pub fn raise_floor(&mut self, floor: Option<Floor>) {
+        if floor.as_ref() != self.floors.last() {
+            self.floors.extend(floor);
+            let gone = self.floors.len().saturating_sub(FLOORS_KEPT);
+            self.floors.drain(..gone);
+        }
+    }
+
+    /// The floor that made events of a sequence void: the first that covers them. None: nobody, or it isn't kept any
+    /// more.
+    pub fn voided_by(&self, covers: impl Fn(&Floor) -> bool) -> Option<&Floor> {
+        let at = self.floors.iter().position(covers)?;
+        // One before it may have been forgotten.
+        (at > 0 || self.floors.len() < FLOORS_KEPT).then(|| &self.floors[at])
     }
 
     /// Whether a target that is at `version` has lost commits that the side table was made with.
