@@ -339,7 +339,8 @@ pub struct Selection {
     /// Runs only these flows
     #[arg(long = "flow", value_name = "FLOWS")]
     pub flows: Vec<Names>,
-    /// Runs done once flows (backfills) again: their rows are appended a second time
+    /// Runs done once flows (backfills) again: their rows are appended a second time (those of AUTO CDC
+    /// applied again, which changes only what their source has changed)
     #[arg(long, value_name = "FLOWS")]
     pub rerun_once: Vec<Names>,
     /// A full refresh also builds the streaming tables anew that read the named ones

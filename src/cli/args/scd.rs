@@ -114,7 +114,7 @@ Verdicts:
   stale       the first live event comes before the last seeded one: SCD type 1 passes it over,
               SCD type 2 puts it into history; the current row stays the seed's
   tie         both have the same sequence: the live event wins, unless only the seeded one
-              is a delete
+              is a delete event (that a snapshot lacks the key is none)
 
 Of SCD type 2, once both have run, the first live change of each seeded key is checked too:
 exactly one new version that starts where the one before ends, or none if nothing tracked changed.

@@ -24,8 +24,14 @@ pub fn history(history: &KeyHistory, style: Style, width: Option<usize>) -> Stri
             number::counted(history.events.len() as u64, "event", "events"),
         ))
     );
-    if let (Some(seeded), Some(live)) = (&history.last_seeded, &history.first_live) {
-        out.push_str(&style.dim(format!("last seeded {}, first live {}", one_line(seeded), one_line(live))));
+    let cutover = [("last seeded", &history.last_seeded), ("first live", &history.first_live)];
+    let cutover: Vec<String> = cutover
+        .iter()
+        .filter_map(|(what, sequence)| Some(format!("{what} {}", one_line(sequence.as_ref()?))))
+        .collect();
+    // Without a seed there is no cutover to tell of.
+    if history.last_seeded.is_some() {
+        out.push_str(&style.dim(cutover.join(", ")));
         out.push('\n');
     }
     if !history.versions.is_empty() {

@@ -1,7 +1,9 @@
 //! The cutover view: for every key, whether the live feed takes over where the seed ends.
 
 use pipeline::answer::Problem;
-use pipeline::scd::{CutoverCheck, CutoverRequest, KeyCutover, KeyHistory, KeyPart, ScdQuestion, ScdReport, Verdict};
+use pipeline::scd::{
+    CutoverCheck, CutoverRequest, Evidence, KeyCutover, KeyHistory, KeyPart, ScdQuestion, ScdReport, Verdict,
+};
 
 use super::asked::{Asked, Stamp};
 use super::keys::Keys;
@@ -308,6 +310,9 @@ pub fn holds_words(check: &CutoverCheck) -> (Role, String) {
     }
     match check.holds() {
         true if check.seed_flows.is_empty() => (Role::Muted, format!("there is no seed to compare: {keys} looked at")),
+        true if check.live_flows.iter().all(|flow| flow.evidence == Evidence::Nothing) => {
+            (Role::Muted, format!("there is no live event to compare yet: {keys} looked at"))
+        }
         true => (Role::Good, format!("the live feed takes over where the seed ends: {keys} looked at")),
         false => (Role::Warning, format!("{keys} looked at: {}", faults.join(", "))),
     }

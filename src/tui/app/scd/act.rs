@@ -1,6 +1,6 @@
 //! What keys do in the view: choosing keys, versions and lines, and what is shown of them.
 
-use pipeline::scd::{KeyFilter, KeyPart};
+use pipeline::scd::{EventKind, KeyFilter, KeyPart};
 
 use super::{Detail, Scd};
 use crate::action::Screen;
@@ -107,7 +107,11 @@ impl App {
             }
             _ => {
                 let words = event.place.words();
-                self.say(Role::Muted, format!("it came from {words}, which is no text file to open"));
+                let words = match event.kind {
+                    EventKind::Absence => format!("the key is not in {words}"),
+                    _ => format!("it came from {words}, which is no text file to open"),
+                };
+                self.say(Role::Muted, words);
                 Vec::new()
             }
         }
