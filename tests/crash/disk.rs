@@ -401,21 +401,35 @@ fn an_empty_log_entry_is_damage_and_doctor_mends_the_newest() {
     assert!(said.contains("table-log-corrupted"), "{said}");
 }
 
-/// A state.db that is no database is set aside, and what the tables tell is taken over.
+/// A database in which the definitions of tables are no SQL.
+fn without_schema(mut database: Vec<u8>) -> Vec<u8> {
+    let text = b"CREATE TABLE";
+    let places = (0..database.len() - text.len()).filter(|at| database[*at..].starts_with(text)).collect::<Vec<_>>();
+    assert!(!places.is_empty(), "state.db has tables");
+    places.iter().for_each(|at| database[at + 7..at + text.len()].fill(0xff));
+    database
+}
+
+/// A state.db that is no database, or one whose schema can't be read, is set aside, and what the tables tell is taken
+/// over.
 #[test]
 fn a_damaged_state_is_set_aside_by_doctor() {
-    for junk in
-        ["junk, no database at all, longer than a header of SQLite would be ...............................", ""]
-    {
+    for junk in [
+        Some("junk, no database at all, longer than a header of SQLite would be ..............................."),
+        Some(""),
+        None,
+    ] {
         let workspace = Workspace::fed();
         workspace.expect(0, &["run"]);
         for file in ["state.db-wal", "state.db-shm"] {
             let _ = std::fs::remove_file(workspace.storage().join(file));
         }
-        std::fs::write(workspace.storage().join("state.db"), junk).unwrap();
+        let path = workspace.storage().join("state.db");
+        let bytes = junk.map_or_else(|| without_schema(std::fs::read(&path).unwrap()), |junk| junk.as_bytes().to_vec());
+        std::fs::write(&path, bytes).unwrap();
         let said = super::said(&workspace.output("", &["doctor", "--repair"]));
         assert!(said.contains("once flow `backfill` is in table `events`: it is done"), "{said}");
         workspace.expect(0, &["run", "--full-refresh-all"]);
-        assert_same(&workspace.tables(), &after_first_run(), junk);
+        assert_same(&workspace.tables(), &after_first_run(), junk.unwrap_or("without its schema"));
     }
 }

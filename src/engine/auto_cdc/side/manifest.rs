@@ -242,7 +242,7 @@ impl Manifest {
     }
 
     /// Reads the manifest of the side table in `dir`. Errors: `side-table-missing`, `side-table-corrupted`,
-    /// `side-table-newer` (made by a newer version of this program).
+    /// `side-table-format` (made by another version of this program).
     pub fn read(dir: &Path) -> Result<Manifest> {
         let path = dir.join(MANIFEST);
         let bytes = match std::fs::read(&path) {
@@ -265,7 +265,7 @@ impl Manifest {
         let Format { format } = serde_json::from_slice(text).map_err(unreadable)?;
         if format != FORMAT {
             return Err(Error::user(
-                "side-table-newer",
+                "side-table-format",
                 format!("the side table has format {format}, this program knows {FORMAT}: `{}`", path.display()),
                 "use the version of flowbench that wrote it, or run a full refresh of the table",
             ));

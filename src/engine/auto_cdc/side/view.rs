@@ -72,7 +72,7 @@ const KEYS_AT_ONCE: usize = 512;
 impl View {
     /// Reads the side table in `dir`, in any process, while others write.
     ///
-    /// Errors: `side-table-missing`, `side-table-corrupted`, `side-table-newer`, `io`.
+    /// Errors: `side-table-missing`, `side-table-corrupted`, `side-table-format`, `io`.
     pub fn open(dir: &Path) -> Result<View> {
         let mut version = None;
         for _ in 0..TRIES {
