@@ -40,8 +40,8 @@ pub struct Manifest {
     pub flows: Vec<Flow>,
     /// The last batch of each application id.
     pub txns: BTreeMap<String, u64>,
-    /// What is below the last one is deleted, unseen keys included (SCD type 1). Those before tell which one it was; so
-    /// many of them are kept: [`FLOORS_KEPT`].
+    /// What is below the last one is deleted, unseen keys included (SCD type 1). Up to 256 are kept, the highest ones, to
+    /// tell which of them an event met.
     pub floors: Vec<Floor>,
     /// The last snapshot that was applied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
