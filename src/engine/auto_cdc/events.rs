@@ -198,7 +198,10 @@ impl EventReader<'_> {
                     let listed = lists.value(row);
                     let names = || listed.as_string::<i32>().iter().flatten();
                     names().for_each(|name| self.count_unknown(name, refused));
-                    let is_listed = |column: &str| names().any(|name| name.eq_ignore_ascii_case(column));
+                    // A column that only another flow has is none that this one could say something about.
+                    let is_given = |column: &str| self.values.iter().any(|given| given.eq_ignore_ascii_case(column));
+                    let is_listed =
+                        |column: &str| is_given(column) && names().any(|name| name.eq_ignore_ascii_case(column));
                     let is_listed = self.rows.by_leaf(is_listed);
                     rows.push(&silence::flags(is_listed.len(), |leaf| is_listed[leaf]));
                 }
