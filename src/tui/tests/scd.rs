@@ -444,23 +444,30 @@ fn a_time_that_was_refused_is_not_compared() {
     assert_ne!(scene.app.scd.detail, crate::app::scd::Detail::Times);
 }
 
-#[test]
-fn the_row_of_scd_type_1_has_a_sequence_and_no_interval() {
-    let mut scene = begin(120, 36);
-    scene.choose_dataset("latest");
-    scene.press("i");
+/// Answers what is asked, histories as `edit` makes them.
+fn tell_histories(scene: &mut Scene, edit: impl Fn(&mut KeyHistory)) {
     while let Some(Effect::Ask(Command::Inspect { question })) = scene.asked.get(scene.answered).cloned() {
         scene.answered += 1;
         let mut report = report(&question);
         if let Ok(report) = &mut report
             && let ScdReport::History(history) = &mut **report
         {
-            history.scd_type = ScdType::One;
-            history.versions.drain(..history.versions.len() - 1);
+            edit(history);
         }
         scene.tell(Answer::Inspected { question, report });
         scene.screen();
     }
+}
+
+#[test]
+fn the_row_of_scd_type_1_has_a_sequence_and_no_interval() {
+    let mut scene = begin(120, 36);
+    scene.choose_dataset("latest");
+    scene.press("i");
+    tell_histories(&mut scene, |history| {
+        history.scd_type = ScdType::One;
+        history.versions.drain(..history.versions.len() - 1);
+    });
     let screen = scene.screen();
     assert!(!screen.contains("_AT") && screen.contains("  sequence "), "{screen}");
 }
@@ -520,25 +527,17 @@ fn both_sequences_of_a_key_are_whole_where_there_is_room() {
 fn a_key_that_a_snapshot_lacks_shows_the_snapshot_behind_what_it_made_void() {
     let mut scene = begin(120, 36);
     scene.press("i");
-    while let Some(Effect::Ask(Command::Inspect { question })) = scene.asked.get(scene.answered).cloned() {
-        scene.answered += 1;
-        let mut report = report(&question);
-        if let Ok(report) = &mut report
-            && let ScdReport::History(history) = &mut **report
-        {
-            history.scd_type = ScdType::One;
-            history.versions.clear();
-            history.events.truncate(2);
-            (history.events[0].effect, history.events[0].version) = (Did::Voided, None);
-            let absence = &mut history.events[1];
-            (absence.kind, absence.effect, absence.version) = (EventKind::Absence, Did::Deletes, None);
-            absence.values.clear();
-            let source = Some("state/2025.json".to_string());
-            absence.place = EventPlace { source, version: None, file: 1, record: None };
-        }
-        scene.tell(Answer::Inspected { question, report });
-        scene.screen();
-    }
+    tell_histories(&mut scene, |history| {
+        history.scd_type = ScdType::One;
+        history.versions.clear();
+        history.events.truncate(2);
+        (history.events[0].effect, history.events[0].version) = (Did::Voided, None);
+        let absence = &mut history.events[1];
+        (absence.kind, absence.effect, absence.version) = (EventKind::Absence, Did::Deletes, None);
+        absence.values.clear();
+        let source = Some("state/2025.json".to_string());
+        absence.place = EventPlace { source, version: None, file: 1, record: None };
+    });
     scene.press("g");
     scene.press("e");
     let screen = scene.screen();
