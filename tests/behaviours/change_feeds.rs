@@ -171,21 +171,25 @@ fn nulls_may_be_ignored_from_some_update_on() {
 /// says: whether it was there when the event came or not.
 #[test]
 fn events_that_leave_columns_as_they_are_do_so_with_columns_of_other_flows() {
-    // Of the older event of `b`, y stays where `a` is silent about columns that it doesn't have.
+    // Of the older event of `b`, y stays where `a` is silent about columns that it doesn't have. A list names `y` or not.
     let cases = [
         ("", "", "1|1|null"),
         ("IGNORE NULL UPDATES", "IGNORE NULL UPDATES", "1|1|7"),
         ("IGNORE NULL UPDATES ON * EXCEPT (x)", "", "1|1|7"),
         ("IGNORE NULL UPDATES ON x", "IGNORE NULL UPDATES ON y", "1|1|null"),
         ("COLUMNS TO UPDATE c", "COLUMNS TO UPDATE c", "1|1|7"),
+        ("COLUMNS TO UPDATE more", "COLUMNS TO UPDATE c", "1|1|null"),
     ];
     for scd_type in [1, 2] {
         for (of_a, of_b, expected) in cases {
             let flow = |name: &str, column: &str, clause: &str| {
                 format!(
                     "{}CREATE FLOW {name} AS AUTO CDC INTO t FROM STREAM({name}_rows) KEYS (id) {clause} SEQUENCE BY seq \
-                     COLUMNS * EXCEPT (seq, c) STORED AS SCD TYPE {scd_type};\n",
-                    feed(&format!("{name}_rows"), &format!("id BIGINT, {column} BIGINT, c ARRAY<STRING>, seq BIGINT"))
+                     COLUMNS * EXCEPT (seq, c, more) STORED AS SCD TYPE {scd_type};\n",
+                    feed(
+                        &format!("{name}_rows"),
+                        &format!("id BIGINT, {column} BIGINT, c ARRAY<STRING>, more ARRAY<STRING>, seq BIGINT")
+                    )
                 )
             };
             let sql = format!("CREATE STREAMING TABLE t;\n{}{}", flow("a", "x", of_a), flow("b", "y", of_b));
@@ -193,13 +197,56 @@ fn events_that_leave_columns_as_they_are_do_so_with_columns_of_other_flows() {
             // One after the other, and both at once.
             for flows in ["a b", "b a", ""] {
                 let workspace = without_retries(&sql);
-                // That `a` lists a column of `b` writes nothing, whether the table has it already or not.
-                put(&workspace, "a_rows", 0, &[r#"{"id":1,"x":1,"c":["x","y"],"seq":5}"#]);
+                put(&workspace, "a_rows", 0, &[r#"{"id":1,"x":1,"c":["x"],"more":["x","y"],"seq":5}"#]);
                 put(&workspace, "b_rows", 0, &[r#"{"id":1,"y":7,"c":["y"],"seq":3}"#]);
                 flows.split_whitespace().for_each(|flow| drop(workspace.run_ok(&["--flow", flow])));
                 workspace.run_ok(&[]);
                 let rows = workspace.rows(&format!("SELECT id, x, y FROM t {is_open}"));
                 assert_eq!(rows, [expected], "`{of_a}`, `{of_b}`, SCD type {scd_type}, flows {flows}");
+            }
+        }
+    }
+}
+
+/// An event takes the place of another of its sequence, whose row it isn't about: what it leaves as it is comes from
+/// before both. So that must have been kept, by a flow that has no use for it itself.
+#[test]
+fn what_came_before_a_tie_is_kept_for_the_flows_that_leave_columns_as_they_are() {
+    let flow = |name: &str, clause: &str| {
+        format!(
+            "{}CREATE FLOW {name} AS AUTO CDC INTO t FROM STREAM({name}_rows) KEYS (id) {clause} SEQUENCE BY seq COLUMNS * \
+             EXCEPT (seq, c);\n",
+            feed(&format!("{name}_rows"), "id BIGINT, x BIGINT, y BIGINT, c ARRAY<STRING>, seq BIGINT")
+        )
+    };
+    for clause in ["IGNORE NULL UPDATES", "COLUMNS TO UPDATE c"] {
+        let only_a = format!("CREATE STREAMING TABLE t;\n{}", flow("a", ""));
+        let both = format!("{only_a}{}", flow("b", clause));
+        for (flows, is_there_from_the_start) in [("a b", true), ("b a", true), ("", true), ("a b", false)] {
+            let workspace = without_retries(&both);
+            put(
+                &workspace,
+                "a_rows",
+                0,
+                &[r#"{"id":1,"x":3,"y":3,"seq":3}"#, r#"{"id":1,"x":5,"y":5,"seq":5}"#, r#"{"id":2,"y":3,"seq":3}"#],
+            );
+            let of_b = [r#"{"id":1,"x":7,"c":["x"],"seq":5}"#, r#"{"id":2,"x":7,"c":["x"],"seq":4}"#];
+            put(&workspace, "b_rows", 0, &of_b);
+            let mut notices = Vec::new();
+            for (number, flow) in flows.split_whitespace().enumerate() {
+                workspace.define(if number > 0 || is_there_from_the_start { &both } else { &only_a });
+                notices.extend(workspace.run_ok(&["--flow", flow]).notices("earlier-events-not-kept"));
+            }
+            notices.extend(workspace.run_ok(&[]).notices("earlier-events-not-kept"));
+            // Where the second flow is added later, what it would need is gone, and it says so.
+            let y = if is_there_from_the_start { "3" } else { "null" };
+            let rows = workspace.rows("SELECT id, x, y FROM t ORDER BY id");
+            assert_eq!(rows, [format!("1|7|{y}"), "2|7|3".to_string()], "{clause}, `{flows}`");
+            assert_eq!(notices.len(), usize::from(!is_there_from_the_start), "{clause}, `{flows}`: {notices:?}");
+            if !is_there_from_the_start {
+                assert!(notices[0].starts_with("1 event leaves columns as they are and took the place"), "{notices:?}");
+                workspace.run_ok(&["--full-refresh", "t"]);
+                assert_eq!(workspace.rows("SELECT id, x, y FROM t ORDER BY id"), ["1|7|3", "2|7|3"]);
             }
         }
     }
@@ -211,16 +258,21 @@ fn events_that_leave_columns_as_they_are_do_so_with_columns_that_come_and_go() {
     let inferred = |clause: &str| {
         format!(
             "CREATE STREAMING TABLE t;\nCREATE FLOW f AS AUTO CDC INTO t FROM STREAM(v) KEYS (id) {clause} SEQUENCE BY seq \
-             COLUMNS * EXCEPT (seq, _rescued_data);\nCREATE TEMPORARY VIEW v AS SELECT * FROM STREAM \
+             COLUMNS * EXCEPT (seq, c, more, _rescued_data);\nCREATE TEMPORARY VIEW v AS SELECT * FROM STREAM \
              read_files('data/v', format => 'json');"
         )
     };
-    let events = [r#"{"id":1,"seq":5,"x":1}"#, r#"{"id":1,"seq":3,"x":0,"y":7}"#];
+    let events = [
+        r#"{"id":1,"seq":5,"x":1,"c":["x"],"more":["x","y"]}"#,
+        r#"{"id":1,"seq":3,"x":0,"y":7,"c":["y"],"more":["x","y"]}"#,
+    ];
     let cases = [
         ("", "null"),
         ("IGNORE NULL UPDATES", "7"),
         ("IGNORE NULL UPDATES ON x", "null"),
         ("IGNORE NULL UPDATES ON * EXCEPT (x)", "7"),
+        ("COLUMNS TO UPDATE c", "7"),
+        ("COLUMNS TO UPDATE more", "null"),
     ];
     for (clause, y) in cases {
         // In one update, in two, and in two the other way round.

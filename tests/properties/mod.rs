@@ -4,12 +4,15 @@
 //! - `splits.rs`: files split into runs, batches, names and orders; runs stopped, rebuilt and compared
 //! - `kills.rs`: the same with a process that dies at a random step
 //! - `changes.rs`: AUTO CDC: histories of keys in any order, batching and mix of flows, killed in between
+//! - `columns.rs`: AUTO CDC: events that say nothing of some columns, while the columns of their flows grow
 //!
 //! Here: the input, its oracle and the workspace. A seed that failed is kept in `failing_seeds.txt` and tried
 //! first from then on.
 
 mod changes;
+mod columns;
 mod kills;
+mod random;
 mod splits;
 
 use std::collections::BTreeMap;

@@ -196,14 +196,11 @@ impl EventReader<'_> {
                         continue;
                     }
                     let listed = lists.value(row);
-                    let names = || listed.as_string::<i32>().iter().flatten();
-                    names().for_each(|name| self.count_unknown(name, refused));
-                    // A column that only another flow has is none that this one could say something about.
-                    let is_given = |column: &str| self.values.iter().any(|given| given.eq_ignore_ascii_case(column));
-                    let is_listed =
-                        |column: &str| is_given(column) && names().any(|name| name.eq_ignore_ascii_case(column));
-                    let is_listed = self.rows.by_leaf(is_listed);
-                    rows.push(&silence::flags(is_listed.len(), |leaf| is_listed[leaf]));
+                    let is_key = |name: &str| self.keys.iter().any(|key| key.eq_ignore_ascii_case(name));
+                    let names = listed.as_string::<i32>().iter().flatten().filter(|name| !is_key(name));
+                    let names: Vec<&str> = names.collect();
+                    names.iter().for_each(|name| self.count_unknown(name, refused));
+                    rows.push(&silence::listed(self.rows.codec.layout().leaves(), &names));
                 }
             }
         }
@@ -214,7 +211,7 @@ impl EventReader<'_> {
 impl EventReader<'_> {
     /// Counts a name of a list in `COLUMNS TO UPDATE` that is no column of the flow.
     fn count_unknown(&self, name: &str, refused: &mut Refused) {
-        if self.keys.iter().chain(self.values).any(|column| column.eq_ignore_ascii_case(name)) {
+        if self.values.iter().any(|column| column.eq_ignore_ascii_case(name)) {
             return;
         }
         let unknown = &mut refused.unknown_columns;

@@ -1,13 +1,23 @@
 //! What events say nothing about, and so leave as it is: NULLs that are ignored, columns that are not in their list.
 //!
-//! A flow's rule stands in the manifest and what an event itself says stands with its member, as flags: a bit for each
-//! leaf of the layout, the lowest first, and a one behind the last. So a table is the same whichever of its columns
-//! were known when an event came: about leaves behind its flags the rule of its flow decides.
+//! A flow's rule stands in the manifest and what an event itself says stands with its member:
+//!
+//! ```text
+//! flags: a bit for each leaf of the layout, the lowest first, and a one behind the last; so the last byte isn't 0
+//! of a list that names columns which the table doesn't have, behind the flags:
+//! the names in order, in lower case, each behind its length as a varint · length of the names, 4 bytes little-endian · 0
+//! ```
+//!
+//! So a table is the same whichever of its columns were known when an event came: about leaves behind the flags the rule
+//! of its flow decides, or the event's list.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use pipeline::auto_cdc::{ChangeFlow, IgnoreNulls};
 use serde::{Deserialize, Serialize};
+
+use super::encode::{Leaf, varint};
 
 /// What the events of a flow say nothing about.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,6 +66,25 @@ impl Silence {
     }
 }
 
+/// What tells whether an event says something about leaves that the table did not have when it came.
+#[derive(Debug)]
+pub enum Later {
+    /// The rule of its flow, by leaf.
+    Rule(Vec<bool>),
+    /// The list of the event.
+    List,
+}
+
+impl Later {
+    /// For the events of a flow, in a table with these leaves.
+    pub fn of(silence: &Silence, leaves: &[Leaf]) -> Later {
+        match silence {
+            Silence::Unlisted(_) => Later::List,
+            _ => Later::Rule(leaves.iter().map(|leaf| !silence.covers(&leaf.path[0])).collect()),
+        }
+    }
+}
+
 /// The flags of so many leaves.
 pub fn flags(leaves: usize, mut says: impl FnMut(usize) -> bool) -> Vec<u8> {
     let mut flags = vec![0_u8; leaves / 8 + 1];
@@ -66,45 +95,141 @@ pub fn flags(leaves: usize, mut says: impl FnMut(usize) -> bool) -> Vec<u8> {
     flags
 }
 
-/// Whether the event says something about a leaf.
-pub fn is_set(flags: &[u8], leaf: usize) -> bool {
-    flags.get(leaf / 8).is_some_and(|byte| byte >> (leaf % 8) & 1 == 1)
+/// What an event with a list of columns says something about.
+pub fn listed(leaves: &[Leaf], names: &[&str]) -> Vec<u8> {
+    let is_listed = |leaf: &Leaf| names.iter().any(|name| name.eq_ignore_ascii_case(&leaf.path[0]));
+    let mut said = flags(leaves.len(), |leaf| is_listed(&leaves[leaf]));
+    let others = names.iter().filter(|name| !is_column(leaves, name));
+    // However they are spelled and in which order: two events that say the same are the same.
+    let others: BTreeSet<String> = others.map(|name| name.to_ascii_lowercase()).collect();
+    put_names(&mut said, others.iter().map(String::as_str));
+    said
 }
 
-/// Of how many leaves they are.
+fn is_column(leaves: &[Leaf], name: &str) -> bool {
+    leaves.iter().any(|leaf| leaf.path[0].eq_ignore_ascii_case(name))
+}
+
+/// Whether the event says something about a leaf, of those there were when it came.
+pub fn is_set(said: &[u8], leaf: usize) -> bool {
+    said.get(leaf / 8).is_some_and(|byte| byte >> (leaf % 8) & 1 == 1)
+}
+
+/// What an event says something about, of all leaves that there are now.
+pub fn grown<'s>(said: &'s [u8], later: &Later, leaves: &[Leaf]) -> Cow<'s, [u8]> {
+    let (flags_before, names) = split(said);
+    let known = count(flags_before);
+    if known >= leaves.len() {
+        return Cow::Borrowed(said);
+    }
+    let column = |leaf: usize| &leaves[leaf].path[0];
+    let says = |leaf: usize| match later {
+        _ if leaf < known => is_set(flags_before, leaf),
+        Later::Rule(says) => says[leaf],
+        // A list names whole columns: a new field of a struct belongs to it like those there were.
+        Later::List => {
+            names_of(names).any(|name| name.eq_ignore_ascii_case(column(leaf)))
+                || (0..known).any(|other| is_set(flags_before, other) && column(other) == column(leaf))
+        }
+    };
+    let mut grown = flags(leaves.len(), says);
+    put_names(&mut grown, names_of(names).filter(|name| !is_column(leaves, name)));
+    Cow::Owned(grown)
+}
+
+/// Of how many leaves flags are.
 fn count(flags: &[u8]) -> usize {
     let last = flags.last().copied().unwrap_or_default();
     (flags.len() * 8).saturating_sub(last.leading_zeros() as usize + 1)
 }
 
-/// The flags of all leaves there are now; `says` tells of those that came later.
-pub fn grown<'f>(flags_before: &'f [u8], says: &[bool]) -> Cow<'f, [u8]> {
-    let known = count(flags_before);
-    match known < says.len() {
-        false => Cow::Borrowed(flags_before),
-        true => Cow::Owned(flags(says.len(), |leaf| match leaf < known {
-            true => is_set(flags_before, leaf),
-            false => says[leaf],
-        })),
+/// Behind the names: their length, and what tells that there are some.
+const TRAILER: usize = 5;
+
+/// Appends names to flags.
+fn put_names<'n>(flags: &mut Vec<u8>, names: impl Iterator<Item = &'n str>) {
+    let start = flags.len();
+    for name in names {
+        varint::put(flags, name.len() as u64);
+        flags.extend_from_slice(name.as_bytes());
     }
+    let len = flags.len() - start;
+    if len > 0 {
+        // Arrow's strings end at 2 GiB, and so does what a list of them holds.
+        flags.extend_from_slice(&(len as u32).to_le_bytes());
+        flags.push(0);
+    }
+}
+
+/// The flags and the names.
+fn split(said: &[u8]) -> (&[u8], &[u8]) {
+    let with_names = said.split_last_chunk::<TRAILER>().filter(|(_, trailer)| trailer[TRAILER - 1] == 0);
+    let Some((before, [len @ .., _])) = with_names else { return (said, &[]) };
+    before.split_at(before.len().saturating_sub(u32::from_le_bytes(*len) as usize))
+}
+
+fn names_of(mut names: &[u8]) -> impl Iterator<Item = &str> {
+    std::iter::from_fn(move || std::str::from_utf8(varint::take_bytes(&mut names)?).ok())
 }
 
 #[cfg(test)]
 mod tests {
+    use pipeline::data_type::DataType;
+
+    use super::super::encode::LeafKind;
     use super::*;
+
+    fn leaves(paths: &[&str]) -> Vec<Leaf> {
+        let leaf = |path: &&str| Leaf {
+            path: path.split('.').map(str::to_string).collect(),
+            kind: LeafKind::Value(DataType::Long),
+        };
+        paths.iter().map(leaf).collect()
+    }
 
     #[test]
     fn flags_tell_how_many_they_are_and_grow_as_the_rule_says() {
-        for leaves in 0..20 {
-            let before = flags(leaves, |leaf| leaf % 3 == 0);
-            assert_eq!(count(&before), leaves);
-            assert_eq!(grown(&before, &vec![true; leaves]), before);
-            let says: Vec<bool> = (0..leaves + 9).map(|leaf| leaf % 2 == 0).collect();
-            let after = grown(&before, &says);
-            let expected = |leaf: usize| if leaf < leaves { leaf.is_multiple_of(3) } else { leaf.is_multiple_of(2) };
-            assert_eq!(count(&after), leaves + 9);
-            assert!((0..leaves + 9).all(|leaf| is_set(&after, leaf) == expected(leaf)), "{leaves}");
+        for known in 0..20 {
+            let before = flags(known, |leaf| leaf % 3 == 0);
+            assert_eq!(count(&before), known);
+            let all = leaves(&vec!["x"; known + 9]);
+            assert_eq!(grown(&before, &Later::Rule(vec![true; known]), &all[..known]), before);
+            let says = Later::Rule((0..known + 9).map(|leaf| leaf % 2 == 0).collect());
+            let after = grown(&before, &says, &all);
+            let expected = |leaf: usize| if leaf < known { leaf.is_multiple_of(3) } else { leaf.is_multiple_of(2) };
+            assert_eq!(count(&after), known + 9);
+            assert!((0..known + 9).all(|leaf| is_set(&after, leaf) == expected(leaf)), "{known}");
         }
+    }
+
+    /// However the columns come, a list says in the end what it would have said had they all been there.
+    #[test]
+    fn a_list_says_the_same_whenever_its_columns_come() {
+        let all = ["a", "s", "s.x", "B", "c", "s.y", "d", "e", "f", "g"];
+        let lists: [&[&str]; 6] = [&[], &["a", "A"], &["S"], &["b", "c", "g"], &["nope", "é", "g", ""], &all];
+        for list in lists {
+            let expected = listed(&leaves(&all), list);
+            for first in 0..=all.len() {
+                for second in first..=all.len() {
+                    let said = listed(&leaves(&all[..first]), list);
+                    let said = grown(&said, &Later::List, &leaves(&all[..second])).into_owned();
+                    assert_eq!(said, listed(&leaves(&all[..second]), list), "{list:?} {first} {second}");
+                    assert_eq!(grown(&said, &Later::List, &leaves(&all)), expected, "{list:?} {first} {second}");
+                }
+            }
+        }
+        let said = listed(&leaves(&all), &["nope", "é", "g", ""]);
+        let (flags, names) = split(&said);
+        assert_eq!((count(flags), names_of(names).collect::<Vec<_>>()), (all.len(), vec!["", "nope", "é"]));
+        assert!((0..all.len()).all(|leaf| is_set(&said, leaf) == (all[leaf] == "g")));
+    }
+
+    /// They lie in side tables.
+    #[test]
+    fn the_bytes_of_a_list_do_not_change() {
+        let said = listed(&leaves(&["a", "b", "c"]), &["B", "Zz", "y", "y"]);
+        assert_eq!(said, [0b1010, 1, b'y', 2, b'z', b'z', 5, 0, 0, 0, 0]);
+        assert_eq!(listed(&leaves(&["a", "b", "c"]), &["B"]), [0b1010]);
     }
 
     #[test]

@@ -6,9 +6,9 @@ use std::ops::Range;
 
 use pipeline::timeline::{Class, Cutover, Kind, Location, Member, Origin, Rank};
 
-use super::encode::Layout;
+use super::encode::{Layout, Leaf};
 use super::side::{self, MemberRef, View, Wanted};
-use super::silence;
+use super::silence::{self, Later};
 use crate::error::Result;
 
 /// Members by key.
@@ -111,7 +111,7 @@ impl Stored {
             },
             rank: Rank { class: flow.class, flow: flow.order, position: slot.rank.position },
             origin: Origin { flow: slot.rank.flow, batch: slot.batch },
-            authored: slot.authored.as_ref().map(|range| silence::grown(bytes(range), &flow.says)),
+            authored: slot.authored.as_ref().map(|range| silence::grown(bytes(range), &flow.later, &flows.leaves)),
             values: Cow::Borrowed(bytes(&slot.values)),
             run_start: slot.run_start.as_ref().map(bytes),
             location: slot.location.map(|side::Location { file, row }| Location { file, row }),
@@ -147,6 +147,8 @@ pub(crate) fn class(number: u8) -> Class {
 #[derive(Debug)]
 pub(crate) struct Flows {
     by_number: Vec<KnownFlow>,
+    /// Of the target's layout.
+    leaves: Vec<Leaf>,
 }
 
 #[derive(Debug)]
@@ -154,8 +156,7 @@ struct KnownFlow {
     class: Class,
     /// Its place among the names of all flows of the target.
     order: u32,
-    /// By leaf of the layout: whether an event says something about it that came before the leaf did.
-    says: Vec<bool>,
+    later: Later,
 }
 
 impl Flows {
@@ -167,9 +168,9 @@ impl Flows {
         let known = flows.iter().map(|flow| KnownFlow {
             class: class(flow.class),
             order: names.partition_point(|known| *known < flow.name.as_str()) as u32,
-            says: layout.leaves().iter().map(|leaf| !flow.silence.covers(&leaf.path[0])).collect(),
+            later: Later::of(&flow.silence, layout.leaves()),
         });
-        Flows { by_number: known.collect() }
+        Flows { by_number: known.collect(), leaves: layout.leaves().to_vec() }
     }
 
     /// A flow's class, and its place among the names.

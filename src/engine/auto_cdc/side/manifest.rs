@@ -18,8 +18,12 @@ use crate::error::{Error, Result};
 /// The file's name.
 pub const MANIFEST: &str = "manifest.json";
 
-/// The version of the formats of manifest and runs.
-pub(super) const FORMAT: u32 = 2;
+/// The version of the formats of manifest and runs. From 3 on, what an event says may hold names of columns that the
+/// table doesn't have.
+pub(super) const FORMAT: u32 = 3;
+
+/// The earliest version whose tables are as well those of [`FORMAT`].
+const FORMAT_SINCE: u32 = 2;
 
 const CHECKSUM: &str = "xxh3 ";
 
@@ -32,6 +36,9 @@ pub struct Manifest {
     version: u64,
     /// Whether a key's older members are kept.
     retention: Retention,
+    /// Whether older members were dropped before all were kept.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    kept_newest_only: bool,
     /// What the target is: SCD type, keys, sequence, tracked columns; the flows' matter.
     pub spec: serde_json::Value,
     /// The leaves of the members' values.
@@ -158,6 +165,7 @@ impl Manifest {
             format: FORMAT,
             version: 0,
             retention,
+            kept_newest_only: false,
             spec,
             layout,
             flows: Vec::new(),
@@ -190,7 +198,13 @@ impl Manifest {
 
     /// Keeps all members of a key from now on; those that were dropped before stay dropped.
     pub fn keep_all(&mut self) {
+        self.kept_newest_only |= self.retention == Retention::Newest;
         self.retention = Retention::All;
+    }
+
+    /// Whether the oldest member of a key may have had others before it.
+    pub fn kept_newest_only(&self) -> bool {
+        self.kept_newest_only
     }
 
     /// The runs, oldest first.
@@ -263,14 +277,16 @@ impl Manifest {
         }
         let unreadable = |error: serde_json::Error| corrupted(&path, &error.to_string());
         let Format { format } = serde_json::from_slice(text).map_err(unreadable)?;
-        if format != FORMAT {
+        if !(FORMAT_SINCE..=FORMAT).contains(&format) {
+            let known = format!("this program knows {FORMAT_SINCE} to {FORMAT}");
             return Err(Error::user(
                 "side-table-format",
-                format!("the side table has format {format}, this program knows {FORMAT}: `{}`", path.display()),
+                format!("the side table has format {format}, {known}: `{}`", path.display()),
                 "use the version of flowbench that wrote it, or run a full refresh of the table",
             ));
         }
-        serde_json::from_slice(text).map_err(unreadable)
+        let manifest: Manifest = serde_json::from_slice(text).map_err(unreadable)?;
+        Ok(Manifest { format: FORMAT, ..manifest })
     }
 
     /// Replaces the manifest in `dir`; when it returns, the new one is on disk.

@@ -62,6 +62,23 @@ fn the_files_of_a_table_do_not_change() {
     assert_eq!(again.manifest(), table.view().manifest());
 }
 
+/// A table that the version before wrote is one of this version when it is opened; others are refused.
+#[test]
+fn a_format_that_is_known_is_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let write = |format: u32| {
+        let text = MANIFEST_TEXT.replace(r#""format": 3"#, &format!(r#""format": {format}"#));
+        let text = text.split("xxh3").next().unwrap();
+        let checksum = twox_hash::XxHash3_64::oneshot(text.as_bytes());
+        std::fs::write(dir.path().join(MANIFEST), format!("{text}xxh3 {checksum:016x}\n")).unwrap();
+        Manifest::read(dir.path())
+    };
+    assert_eq!(write(2).unwrap(), write(3).unwrap());
+    for format in [1, 4] {
+        assert_eq!(write(format).unwrap_err().code(), "side-table-format");
+    }
+}
+
 const RUN: &str = "
     4642534944450001
     1a000080
@@ -78,7 +95,7 @@ const RUN: &str = "
 ";
 
 const MANIFEST_TEXT: &str = r#"{
-  "format": 2,
+  "format": 3,
   "version": 1,
   "retention": "newest",
   "spec": {
@@ -155,5 +172,5 @@ const MANIFEST_TEXT: &str = r#"{
   "moves": [],
   "retired": []
 }
-xxh3 d655c2031dc9b324
+xxh3 47787fbdc183e6af
 "#;
