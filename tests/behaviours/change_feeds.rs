@@ -208,47 +208,72 @@ fn events_that_leave_columns_as_they_are_do_so_with_columns_of_other_flows() {
     }
 }
 
-/// An event takes the place of another of its sequence, whose row it isn't about: what it leaves as it is comes from
-/// before both. So that must have been kept, by a flow that has no use for it itself.
+/// Events of one key and sequence lie over each other: what the strongest leaves as it is comes from those beneath it,
+/// whichever came first, and whether or not a flow that leaves columns as they are was there from the start.
 #[test]
-fn what_came_before_a_tie_is_kept_for_the_flows_that_leave_columns_as_they_are() {
+fn of_events_of_one_sequence_the_strongest_leaves_the_others_their_columns() {
     let flow = |name: &str, clause: &str| {
         format!(
             "{}CREATE FLOW {name} AS AUTO CDC INTO t FROM STREAM({name}_rows) KEYS (id) {clause} SEQUENCE BY seq COLUMNS * \
              EXCEPT (seq, c);\n",
-            feed(&format!("{name}_rows"), "id BIGINT, x BIGINT, y BIGINT, c ARRAY<STRING>, seq BIGINT")
+            feed(&format!("{name}_rows"), "id BIGINT, x BIGINT, y BIGINT, z BIGINT, c ARRAY<STRING>, seq BIGINT")
         )
     };
     for clause in ["IGNORE NULL UPDATES", "COLUMNS TO UPDATE c"] {
         let only_a = format!("CREATE STREAMING TABLE t;\n{}", flow("a", ""));
-        let both = format!("{only_a}{}", flow("b", clause));
-        for (flows, is_there_from_the_start) in [("a b", true), ("b a", true), ("", true), ("a b", false)] {
-            let workspace = without_retries(&both);
+        let all = format!("{only_a}{}{}", flow("b", clause), flow("c", clause));
+        for flows in ["a b c", "c b a", "b a c", "c a b", "", "a, b c"] {
+            let workspace = without_retries(&all);
+            let of_a = [
+                r#"{"id":1,"x":3,"y":3,"z":3,"seq":3}"#,
+                r#"{"id":1,"x":5,"y":5,"seq":5}"#,
+                r#"{"id":2,"x":3,"y":3,"z":3,"seq":3}"#,
+            ];
+            put(&workspace, "a_rows", 0, &of_a);
+            let of_b = [r#"{"id":1,"x":6,"y":6,"c":["x","y"],"seq":5}"#, r#"{"id":2,"x":7,"c":["x"],"seq":4}"#];
+            put(&workspace, "b_rows", 0, &of_b);
             put(
                 &workspace,
-                "a_rows",
+                "c_rows",
                 0,
-                &[r#"{"id":1,"x":3,"y":3,"seq":3}"#, r#"{"id":1,"x":5,"y":5,"seq":5}"#, r#"{"id":2,"y":3,"seq":3}"#],
+                &[r#"{"id":1,"x":7,"c":["x"],"seq":5}"#, r#"{"id":2,"y":7,"c":["y"],"seq":4}"#],
             );
-            let of_b = [r#"{"id":1,"x":7,"c":["x"],"seq":5}"#, r#"{"id":2,"x":7,"c":["x"],"seq":4}"#];
-            put(&workspace, "b_rows", 0, &of_b);
-            let mut notices = Vec::new();
-            for (number, flow) in flows.split_whitespace().enumerate() {
-                workspace.define(if number > 0 || is_there_from_the_start { &both } else { &only_a });
-                notices.extend(workspace.run_ok(&["--flow", flow]).notices("earlier-events-not-kept"));
+            for flow in flows.split_whitespace() {
+                let is_alone = flow.ends_with(',');
+                workspace.define(if is_alone { &only_a } else { &all });
+                workspace.run_ok(&["--flow", flow.trim_end_matches(',')]);
             }
-            notices.extend(workspace.run_ok(&[]).notices("earlier-events-not-kept"));
-            // Where the second flow is added later, what it would need is gone, and it says so.
-            let y = if is_there_from_the_start { "3" } else { "null" };
-            let rows = workspace.rows("SELECT id, x, y FROM t ORDER BY id");
-            assert_eq!(rows, [format!("1|7|{y}"), "2|7|3".to_string()], "{clause}, `{flows}`");
-            assert_eq!(notices.len(), usize::from(!is_there_from_the_start), "{clause}, `{flows}`: {notices:?}");
-            if !is_there_from_the_start {
-                assert!(notices[0].starts_with("1 event leaves columns as they are and took the place"), "{notices:?}");
-                workspace.run_ok(&["--full-refresh", "t"]);
-                assert_eq!(workspace.rows("SELECT id, x, y FROM t ORDER BY id"), ["1|7|3", "2|7|3"]);
-            }
+            workspace.run_ok(&[]);
+            let rows = workspace.rows("SELECT * FROM t ORDER BY id");
+            assert_eq!(rows, ["1|7|6|null", "2|7|7|3"], "{clause}, `{flows}`");
         }
+    }
+}
+
+/// An event of a feed that has the version of a snapshot goes over the snapshot's row.
+#[test]
+fn an_event_of_a_snapshots_version_leaves_its_columns() {
+    let sql = format!(
+        "CREATE STREAMING TABLE t;\n{}CREATE FLOW live AS AUTO CDC INTO t FROM STREAM(feed) KEYS (id) SEQUENCE BY seq COLUMNS \
+         * EXCEPT (seq, c) COLUMNS TO UPDATE c;\nCREATE FLOW full AS AUTO CDC ONCE INTO t FROM SNAPSHOT (SELECT * FROM \
+         read_files('data/full', format => 'json', schema => 'id BIGINT, x BIGINT, y BIGINT')) WITH VERSION (SELECT 5L) \
+         KEYS (id);\n",
+        feed("feed", "id BIGINT, x BIGINT, y BIGINT, c ARRAY<STRING>, seq BIGINT")
+    );
+    for flows in ["live full", "full live", ""] {
+        let workspace = without_retries(&sql);
+        put(&workspace, "full", 0, &[r#"{"id":1,"x":1,"y":1}"#, r#"{"id":2,"x":1,"y":1}"#]);
+        let events = [
+            r#"{"id":1,"x":7,"c":["x"],"seq":5}"#,
+            r#"{"id":2,"x":7,"c":["x"],"seq":4}"#,
+            r#"{"id":3,"x":6,"y":6,"seq":4}"#,
+            r#"{"id":3,"x":7,"c":["x"],"seq":5}"#,
+        ];
+        put(&workspace, "feed", 0, &events);
+        flows.split_whitespace().for_each(|flow| drop(workspace.run_ok(&["--flow", flow])));
+        workspace.run_ok(&[]);
+        let rows = workspace.rows("SELECT * FROM t ORDER BY id");
+        assert_eq!(rows, ["1|7|1", "2|1|1", "3|7|null"], "`{flows}`");
     }
 }
 

@@ -273,10 +273,14 @@ impl Table {
                 (event.seq, event.source != Source::Snapshot, event.op == 'D', event.source, event.position)
             };
             events.sort_by_key(precedence);
-            // The last of each sequence wins.
+            // The last of each sequence wins; where it ignores its NULLs, those beneath it show.
             let mut timeline: Vec<Event> = Vec::new();
-            for event in events {
-                timeline.pop_if(|last| last.seq == event.seq);
+            for mut event in events {
+                if let Some(last) = timeline.pop_if(|last| last.seq == event.seq) {
+                    for column in self.ignored.iter().filter(|_| event.op != 'D') {
+                        event.values[*column] = event.values[*column].or(last.values[*column]);
+                    }
+                }
                 timeline.push(event);
             }
             self.walk(key, timeline, &mut rows);

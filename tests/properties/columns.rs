@@ -176,7 +176,7 @@ impl Table {
         sql
     }
 
-    /// What the table must show: of each key the events in order, the last of each sequence, one walk.
+    /// What the table must show: of each key the events in order, those of a sequence over each other, one walk.
     fn oracle(&self) -> Vec<String> {
         let mut rows = Vec::new();
         for key in 0..=KEYS {
@@ -196,17 +196,17 @@ impl Table {
                 let cells = [Some(key)].into_iter().chain(values).chain(interval).map(text);
                 rows.push(cells.collect::<Vec<_>>().join("|"));
             };
-            for (at, (event, flow, ..)) in events.iter().enumerate() {
-                if events.get(at + 1).is_some_and(|(next, ..)| next.seq == event.seq) {
-                    continue;
-                }
+            for events in events.chunk_by(|(a, ..), (b, ..)| a.seq == b.seq) {
+                let (event, ..) = events.last().unwrap();
                 if event.is_delete {
                     close(row.take(), Some(event.seq));
                     continue;
                 }
-                let before = row.map_or([None; LEAVES.len()], |(_, values)| values);
-                let said = |leaf| if flow.says(event, leaf) { event.values[leaf] } else { before[leaf] };
-                let values: Values = std::array::from_fn(said);
+                let mut values = row.map_or([None; LEAVES.len()], |(_, values)| values);
+                for (event, flow, ..) in events {
+                    let said = |leaf| if flow.says(event, leaf) { event.values[leaf] } else { values[leaf] };
+                    values = std::array::from_fn(said);
+                }
                 match &mut row {
                     Some((_, before)) if *before == values => {}
                     _ => {

@@ -319,6 +319,7 @@ impl Events {
             },
             origin,
             authored: authored.filter(|flags| is_upsert && !flags.is_empty()).map(Cow::Borrowed),
+            below: Vec::new(),
             values: Cow::Borrowed(if is_upsert { part.values.get(row) } else { &[] }),
             run_start: None,
             location: None,

@@ -4,8 +4,13 @@
 //!
 //! ```text
 //! flags: a bit for each leaf of the layout, the lowest first, and a one behind the last; so the last byte isn't 0
-//! of a list that names columns which the table doesn't have, behind the flags:
-//! the names in order, in lower case, each behind its length as a varint · length of the names, 4 bytes little-endian · 0
+//! behind them, if a list names columns that the table doesn't have:
+//!     the names in order, in lower case, each behind its length as a varint · their length · 1 · 0
+//! behind that, if there are weaker events of the same sequence that say something about other leaves, the strongest
+//! first:
+//!     of each: varint length of the same · the same, empty for a whole row · 1 for a delete · class ·
+//!     varint flow · varint batch · 3 varints position, as the member's own rank has them · their length · 2 · 0
+//! lengths behind what they are of have 4 bytes, the lowest first
 //! ```
 //!
 //! So a table is the same whichever of its columns were known when an event came: about leaves behind the flags the rule
@@ -15,9 +20,11 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use pipeline::auto_cdc::{ChangeFlow, IgnoreNulls};
+use pipeline::timeline::{Class, Kind, Layer, Origin};
 use serde::{Deserialize, Serialize};
 
 use super::encode::{Leaf, varint};
+use super::stored::{class, class_number};
 
 /// What the events of a flow say nothing about.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -115,6 +122,15 @@ pub fn is_set(said: &[u8], leaf: usize) -> bool {
     said.get(leaf / 8).is_some_and(|byte| byte >> (leaf % 8) & 1 == 1)
 }
 
+/// What either of two says something about, of the same leaves.
+pub fn union(a: &[u8], b: &[u8]) -> Vec<u8> {
+    let ((flags_a, names_a), (flags_b, names_b)) = (split(a), split(b));
+    let mut union: Vec<u8> = flags_a.iter().zip(flags_b).map(|(a, b)| a | b).collect();
+    let names: BTreeSet<&str> = names_of(names_a).chain(names_of(names_b)).collect();
+    put_names(&mut union, names.into_iter());
+    union
+}
+
 /// What an event says something about, of all leaves that there are now.
 pub fn grown<'s>(said: &'s [u8], later: &Later, leaves: &[Leaf]) -> Cow<'s, [u8]> {
     let (flags_before, names) = split(said);
@@ -143,8 +159,74 @@ fn count(flags: &[u8]) -> usize {
     (flags.len() * 8).saturating_sub(last.leading_zeros() as usize + 1)
 }
 
-/// Behind the names: their length, and what tells that there are some.
-const TRAILER: usize = 5;
+/// Puts the layers beneath an event behind what it says itself.
+pub fn with_layers(said: &[u8], below: &[Layer<'_>]) -> Vec<u8> {
+    let mut bytes = said.to_vec();
+    let start = bytes.len();
+    for layer in below {
+        let said = layer.authored.as_deref().unwrap_or_default();
+        varint::put(&mut bytes, said.len() as u64);
+        bytes.extend_from_slice(said);
+        bytes.push(u8::from(layer.kind == Kind::Delete));
+        bytes.push(class_number(layer.rank.class));
+        let [a, b, c] = layer.rank.position;
+        let numbers = [u64::from(layer.origin.flow), layer.origin.batch, a, b, c];
+        numbers.iter().for_each(|number| varint::put(&mut bytes, *number));
+    }
+    put_trailer(&mut bytes, start, LAYERS);
+    bytes
+}
+
+/// A layer as it is stored: what it says, empty for a whole row, and who said it.
+pub struct StoredLayer<'s> {
+    pub said: &'s [u8],
+    pub kind: Kind,
+    pub class: Class,
+    pub origin: Origin,
+    pub position: [u64; 3],
+}
+
+/// What an event says itself, and the layers beneath it.
+pub fn layers(bytes: &[u8]) -> (&[u8], impl Iterator<Item = StoredLayer<'_>>) {
+    let (said, mut layers) = take_trailer(bytes, LAYERS);
+    let next = move || {
+        let said = varint::take_bytes(&mut layers)?;
+        let [kind, class] = varint::take_exactly(&mut layers, 2)? else { return None };
+        let mut number = || varint::take(&mut layers);
+        let origin = Origin { flow: u32::try_from(number()?).ok()?, batch: number()? };
+        Some(StoredLayer {
+            said,
+            kind: if *kind == 1 { Kind::Delete } else { Kind::Upsert },
+            class: self::class(*class),
+            origin,
+            position: [number()?, number()?, number()?],
+        })
+    };
+    (said, std::iter::from_fn(next))
+}
+
+/// What lies before a trailer.
+const NAMES: u8 = 1;
+const LAYERS: u8 = 2;
+
+/// Ends what was put from `start` on, if there is something.
+fn put_trailer(bytes: &mut Vec<u8>, start: usize, of: u8) {
+    let len = bytes.len() - start;
+    if len > 0 {
+        // Arrow's strings end at 2 GiB, and so does a list of them.
+        bytes.extend_from_slice(&(len as u32).to_le_bytes());
+        bytes.extend_from_slice(&[of, 0]);
+    }
+}
+
+/// The bytes before what ends with such a trailer, and that.
+fn take_trailer(bytes: &[u8], of: u8) -> (&[u8], &[u8]) {
+    let Some((before, [len @ .., kind, 0])) = bytes.split_last_chunk::<6>() else { return (bytes, &[]) };
+    match *kind == of {
+        true => before.split_at(before.len().saturating_sub(u32::from_le_bytes(*len) as usize)),
+        false => (bytes, &[]),
+    }
+}
 
 /// Appends names to flags.
 fn put_names<'n>(flags: &mut Vec<u8>, names: impl Iterator<Item = &'n str>) {
@@ -153,19 +235,12 @@ fn put_names<'n>(flags: &mut Vec<u8>, names: impl Iterator<Item = &'n str>) {
         varint::put(flags, name.len() as u64);
         flags.extend_from_slice(name.as_bytes());
     }
-    let len = flags.len() - start;
-    if len > 0 {
-        // Arrow's strings end at 2 GiB, and so does what a list of them holds.
-        flags.extend_from_slice(&(len as u32).to_le_bytes());
-        flags.push(0);
-    }
+    put_trailer(flags, start, NAMES);
 }
 
 /// The flags and the names.
 fn split(said: &[u8]) -> (&[u8], &[u8]) {
-    let with_names = said.split_last_chunk::<TRAILER>().filter(|(_, trailer)| trailer[TRAILER - 1] == 0);
-    let Some((before, [len @ .., _])) = with_names else { return (said, &[]) };
-    before.split_at(before.len().saturating_sub(u32::from_le_bytes(*len) as usize))
+    take_trailer(said, NAMES)
 }
 
 fn names_of(mut names: &[u8]) -> impl Iterator<Item = &str> {
@@ -175,6 +250,7 @@ fn names_of(mut names: &[u8]) -> impl Iterator<Item = &str> {
 #[cfg(test)]
 mod tests {
     use pipeline::data_type::DataType;
+    use pipeline::timeline::Rank;
 
     use super::super::encode::LeafKind;
     use super::*;
@@ -224,11 +300,55 @@ mod tests {
         assert!((0..all.len()).all(|leaf| is_set(&said, leaf) == (all[leaf] == "g")));
     }
 
+    #[test]
+    fn a_union_says_what_either_says() {
+        let all = leaves(&["a", "s", "s.x", "b"]);
+        let union_of = |a: &[&str], b: &[&str]| union(&listed(&all, a), &listed(&all, b));
+        assert_eq!(union_of(&["a", "z"], &["S", "y", "z"]), listed(&all, &["a", "s", "y", "z"]));
+        assert_eq!(union_of(&[], &[]), listed(&all, &[]));
+    }
+
+    #[test]
+    fn layers_come_back() {
+        let all = leaves(&["a", "s", "s.x", "b"]);
+        let layer = |kind, class, said: Option<&[&str]>| Layer {
+            kind,
+            rank: Rank { class, flow: 7, position: [1, 300, 5] },
+            origin: Origin { flow: 3, batch: 1000 },
+            authored: said.map(|names| Cow::Owned(listed(&all, names))),
+        };
+        let below = [
+            layer(Kind::Upsert, Class::Live, Some(&["b", "nope"])),
+            layer(Kind::Upsert, Class::Once, Some(&[])),
+            layer(Kind::Upsert, Class::OnceSnapshot, None),
+            layer(Kind::Delete, Class::Snapshot, None),
+        ];
+        for count in 0..=below.len() {
+            for names in [&["a"][..], &["a", "more"]] {
+                let top = listed(&all, names);
+                let bytes = with_layers(&top, &below[..count]);
+                let (said, found) = layers(&bytes);
+                assert_eq!(said, top);
+                let found = found.map(|layer| {
+                    let authored = Some(Cow::Borrowed(layer.said)).filter(|said| !said.is_empty());
+                    let rank = Rank { class: layer.class, flow: 7, position: layer.position };
+                    Layer { kind: layer.kind, rank, origin: layer.origin, authored }
+                });
+                assert_eq!(found.collect::<Vec<_>>(), below[..count]);
+            }
+        }
+        let bytes = with_layers(&flags(3, |leaf| leaf == 1), &below[2..]);
+        assert_eq!(
+            bytes,
+            [0b1010, 0, 0, 3, 3, 232, 7, 1, 172, 2, 5, 0, 1, 0, 3, 232, 7, 1, 172, 2, 5, 20, 0, 0, 0, 2, 0]
+        );
+    }
+
     /// They lie in side tables.
     #[test]
     fn the_bytes_of_a_list_do_not_change() {
         let said = listed(&leaves(&["a", "b", "c"]), &["B", "Zz", "y", "y"]);
-        assert_eq!(said, [0b1010, 1, b'y', 2, b'z', b'z', 5, 0, 0, 0, 0]);
+        assert_eq!(said, [0b1010, 1, b'y', 2, b'z', b'z', 5, 0, 0, 0, 1, 0]);
         assert_eq!(listed(&leaves(&["a", "b", "c"]), &["B"]), [0b1010]);
     }
 

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use pipeline::timeline::{Class, Cutover, Kind, Location, Member, Origin, Rank};
+use pipeline::timeline::{Class, Cutover, Kind, Layer, Location, Member, Origin, Rank};
 
 use super::encode::{Layout, Leaf};
 use super::side::{self, MemberRef, View, Wanted};
@@ -103,6 +103,13 @@ impl Stored {
     fn member<'s>(&'s self, slot: &Slot, flows: &Flows) -> Member<'s> {
         let bytes = |range: &Range<usize>| &self.bytes[range.clone()];
         let flow = &flows.by_number[slot.rank.flow as usize];
+        let (authored, below) = match &slot.authored {
+            None => (None, Vec::new()),
+            Some(range) => {
+                let (said, below) = silence::layers(bytes(range));
+                (Some(flows.grown(said, slot.rank.flow)), below.map(|layer| flows.layer(layer)).collect())
+            }
+        };
         Member {
             sequence: bytes(&slot.sequence),
             kind: match slot.kind {
@@ -111,7 +118,8 @@ impl Stored {
             },
             rank: Rank { class: flow.class, flow: flow.order, position: slot.rank.position },
             origin: Origin { flow: slot.rank.flow, batch: slot.batch },
-            authored: slot.authored.as_ref().map(|range| silence::grown(bytes(range), &flow.later, &flows.leaves)),
+            authored,
+            below,
             values: Cow::Borrowed(bytes(&slot.values)),
             run_start: slot.run_start.as_ref().map(bytes),
             location: slot.location.map(|side::Location { file, row }| Location { file, row }),
@@ -173,6 +181,21 @@ impl Flows {
         Flows { by_number: known.collect(), leaves: layout.leaves().to_vec() }
     }
 
+    /// What an event of a flow says something about, of all leaves that there are now.
+    fn grown<'s>(&self, said: &'s [u8], flow: u32) -> Cow<'s, [u8]> {
+        silence::grown(said, &self.by_number[flow as usize].later, &self.leaves)
+    }
+
+    fn layer<'s>(&self, layer: silence::StoredLayer<'s>) -> Layer<'s> {
+        let silence::StoredLayer { said, kind, class, origin, position } = layer;
+        Layer {
+            kind,
+            rank: Rank { class, flow: self.by_number[origin.flow as usize].order, position },
+            origin,
+            authored: (!said.is_empty()).then(|| self.grown(said, origin.flow)),
+        }
+    }
+
     /// A flow's class, and its place among the names.
     pub fn rank(&self, number: u32) -> (Class, u32) {
         let flow = &self.by_number[number as usize];
@@ -185,8 +208,17 @@ impl Flows {
     }
 }
 
-/// The same the other way: a member as the side table takes it.
-pub(super) fn stored_form<'m>(key: &'m [u8], member: &'m Member<'m>) -> MemberRef<'m> {
+/// What the events of a member say something about, as it is stored.
+pub(super) fn stored_said<'m>(member: &'m Member<'_>) -> Option<Cow<'m, [u8]>> {
+    let said = member.authored.as_deref()?;
+    Some(match member.below.is_empty() {
+        true => Cow::Borrowed(said),
+        false => Cow::Owned(silence::with_layers(said, &member.below)),
+    })
+}
+
+/// A member as the side table takes it; `said` is its [`stored_said`].
+pub(super) fn stored_form<'m>(key: &'m [u8], member: &'m Member<'m>, said: Option<&'m [u8]>) -> MemberRef<'m> {
     MemberRef {
         key,
         sequence: member.sequence,
@@ -200,7 +232,7 @@ pub(super) fn stored_form<'m>(key: &'m [u8], member: &'m Member<'m>) -> MemberRe
             position: member.rank.position,
         },
         batch_id: member.origin.batch,
-        authored: member.authored.as_deref(),
+        authored: said,
         run_start: member.run_start,
         location: member.location.map(|location| side::Location { file: location.file, row: location.row }),
         last_seeded: member.cutover.last_seeded,

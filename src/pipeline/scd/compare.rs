@@ -133,6 +133,10 @@ mod tests {
         fn fill(&self, values: &[u8], _: &[u8], _: Option<&[u8]>) -> Vec<u8> {
             values.to_vec()
         }
+
+        fn union(&self, _: &[u8], _: &[u8]) -> Vec<u8> {
+            unreachable!("every event is the whole row")
+        }
     }
 
     /// `3a`: an upsert of `a` at 3; `3-`: a delete. Capital: of the live flow.
@@ -155,6 +159,7 @@ mod tests {
                 rank: Rank { class, flow: 0, position: [0; 3] },
                 origin: Origin::default(),
                 authored: None,
+                below: Vec::new(),
                 values: Cow::Owned(if kind == Kind::Delete { Vec::new() } else { value.to_ascii_lowercase() }),
                 run_start: None,
                 location: None,

@@ -53,7 +53,7 @@ pub struct Counts {
     pub late: u64,
     /// The same event again.
     pub duplicates: u64,
-    /// Events of a key and sequence that another, different one has: one of them lost.
+    /// Events of a key and sequence that another, different one has: one of them won, in what both are about.
     pub ties: u64,
 }
 
@@ -118,7 +118,7 @@ impl Folder<'_> {
         self.write(key, shown, self.derive(timeline), into);
     }
 
-    /// Both lists as one, the winner of each sequence.
+    /// Both lists as one, the events of each sequence as one member.
     fn merge<'a>(
         &self,
         stored: Vec<Member<'a>>,
@@ -146,39 +146,27 @@ impl Folder<'_> {
                     timeline.push(Entry { member: event, is_changed: true });
                 }
                 Some(last) => {
-                    let is_same = self.are_same_event(&last.member, &event);
-                    let wins = last.member.precedence() < event.precedence();
+                    let is_same = last.member.is_same_event(&event, self.rows);
                     if is_same {
                         counts.duplicates += 1;
                     } else {
                         counts.ties += 1;
+                        let wins = last.member.compare_top(&event, self.rows).is_lt();
                         let (loser, winner) = if wins { (&last.member, &event) } else { (&event, &last.member) };
                         on_tie(loser, winner);
                     }
-                    if wins {
+                    if let Some(member) = last.member.with(&event, self.rows) {
                         if !is_same {
                             count(counts, event.kind);
                         }
                         // The row of the member it replaces goes on record as shown before; see `shown`.
-                        *last = Entry { member: event, is_changed: true };
+                        *last = Entry { member, is_changed: true };
                     }
                 }
             }
         }
         timeline.extend(stored.map(|member| Entry { member, is_changed: false }));
         timeline
-    }
-
-    fn are_same_event(&self, a: &Member<'_>, b: &Member<'_>) -> bool {
-        a.kind == b.kind
-            && match (&a.authored, &b.authored) {
-                (None, None) => self.rows.are_equal(&a.values, &b.values),
-                (Some(of_a), Some(of_b)) => {
-                    let alone = |member: &Member<'_>, authored| self.rows.fill(&member.values, authored, None);
-                    of_a == of_b && self.rows.are_equal(&alone(a, of_a), &alone(b, of_b))
-                }
-                _ => false,
-            }
     }
 
     /// Fills what events are silent about and finds the runs, from left to right.
@@ -195,8 +183,8 @@ impl Folder<'_> {
             if member.kind == Kind::Delete {
                 continue;
             }
-            if let Some(authored) = &member.authored {
-                let filled = self.rows.fill(&member.values, authored, before.map(|before| &before.values[..]));
+            if let Some(said) = member.said(self.rows) {
+                let filled = self.rows.fill(&member.values, &said, before.map(|before| &before.values[..]));
                 if filled != *member.values {
                     member.values = Cow::Owned(filled);
                     entry.is_changed = true;

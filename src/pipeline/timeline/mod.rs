@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! stored members ┐
-//!                ├─▶ one timeline, sorted by sequence, one winner a sequence ─▶ rows that the target shows
+//!                ├─▶ one timeline, sorted by sequence, one member a sequence ─▶ rows that the target shows
 //! new events     ┘                                    └─▶ members to write, rows to remove, rows to add
 //! ```
 //! The meaning is canonical: it depends on the events, not on the order or the batches in which they came. So a
@@ -10,6 +10,7 @@
 //! whatever lies before it stays as it is.
 //!
 //! - `mod.rs`: members, their order, and what shows
+//! - `layers.rs`: events of one sequence → one member
 //! - `fold.rs`: stored members and new events → changes
 //! - `tell.rs`: all members of a key → its rows, for whoever looks at them
 //! - `tests.rs`: the fold against an oracle that sorts all events and walks over them
@@ -18,6 +19,7 @@
 //! The rules are from Spark's AUTO CDC (run detection, half-open intervals, filling of nulls); ties are ours.
 
 mod fold;
+mod layers;
 mod tell;
 #[cfg(test)]
 mod tests;
@@ -26,6 +28,7 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 
 pub use fold::{AddedRow, Counts, Folded, Folder};
+pub use layers::Layer;
 pub use tell::{Told, ToldRow};
 
 /// What an event does to its key.
@@ -89,7 +92,9 @@ pub struct Member<'a> {
     pub origin: Origin,
     /// Which leaves the event itself says something about, where nulls are ignored; None: all of them.
     pub authored: Option<Cow<'a, [u8]>>,
-    /// The row after the event, leaves that it is silent about filled from the member before. Empty for a delete.
+    /// Weaker events of the sequence that say something about others, the strongest first.
+    pub below: Vec<Layer<'a>>,
+    /// The row after the events, leaves that they are silent about filled from the member before. Empty for a delete.
     pub values: Cow<'a, [u8]>,
     /// The first sequence of the run of equal members that this one continues; None: it begins one.
     pub run_start: Option<&'a [u8]>,
@@ -139,16 +144,20 @@ pub struct Origin {
     pub batch: u64,
 }
 
-impl<'a> Member<'a> {
-    /// Among members of one sequence the greatest wins: a change event beats a snapshot, a delete an upsert, then
-    /// the rank decides. Where a query leaves no position to tell two events apart, their bytes do.
-    fn precedence(&self) -> (bool, bool, Rank, &[u8]) {
-        (!self.rank.class.is_snapshot(), self.kind == Kind::Delete, self.rank, &self.values)
-    }
+/// See [`precedence`].
+type Precedence = (bool, bool, Rank);
 
+/// Among events of one sequence the greatest wins: a change event beats a snapshot, a delete an upsert, then the rank
+/// decides.
+fn precedence(kind: Kind, rank: Rank) -> Precedence {
+    (!rank.class.is_snapshot(), kind == Kind::Delete, rank)
+}
+
+impl<'a> Member<'a> {
     /// In the order of the timeline, the winner of a sequence last.
     pub fn compare(&self, other: &Member<'_>) -> Ordering {
-        self.sequence.cmp(other.sequence).then_with(|| self.precedence().cmp(&other.precedence()))
+        let by_precedence = || precedence(self.kind, self.rank).cmp(&precedence(other.kind, other.rank));
+        self.sequence.cmp(other.sequence).then_with(by_precedence).then_with(|| self.values.cmp(&other.values))
     }
 
     /// Where its run begins.
@@ -196,4 +205,6 @@ pub trait RowBytes: Sync {
     fn are_tracked_equal(&self, a: &[u8], b: &[u8]) -> bool;
     /// The row with the leaves that are not `authored` taken from `before`, or null without one.
     fn fill(&self, values: &[u8], authored: &[u8], before: Option<&[u8]>) -> Vec<u8>;
+    /// The leaves that either is about, as `authored` has them.
+    fn union(&self, a: &[u8], b: &[u8]) -> Vec<u8>;
 }

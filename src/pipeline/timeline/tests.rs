@@ -40,6 +40,10 @@ impl RowBytes for TestRows {
         };
         bytes(&row(values).into_iter().enumerate().map(leaf).collect())
     }
+
+    fn union(&self, a: &[u8], b: &[u8]) -> Vec<u8> {
+        a.iter().zip(b).map(|(a, b)| a | b).collect()
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,39 +61,44 @@ struct Event {
 struct Feed {
     shows: Shows,
     tracked: Vec<bool>,
-    ignores_nulls: bool,
+    /// Of these classes NULLs are ignored.
+    ignores_nulls: Vec<Class>,
     batches: Vec<Vec<Event>>,
 }
 
 impl Feed {
     fn authored(&self, event: &Event) -> Option<Vec<u8>> {
-        (self.ignores_nulls && event.kind == Kind::Upsert)
-            .then(|| event.row.iter().map(|leaf| u8::from(leaf.is_some())).collect())
+        (self.is_partial(event)).then(|| event.row.iter().map(|leaf| u8::from(leaf.is_some())).collect())
+    }
+
+    fn is_partial(&self, event: &Event) -> bool {
+        self.ignores_nulls.contains(&event.class) && event.kind == Kind::Upsert
     }
 
     fn precedence(event: &Event) -> (bool, bool, Class, u64) {
         (!event.class.is_snapshot(), event.kind == Kind::Delete, event.class, event.position)
     }
 
-    /// Sort, keep the winners, fill, group, close: (row, start, end).
+    /// Sort, lay the events of a sequence over each other, fill, group, close: (row, start, end).
     fn oracle(&self) -> Vec<(Row, u8, Option<u8>)> {
         let events: Vec<&Event> = self.batches.iter().flatten().collect();
         let floor = events.iter().filter(|event| event.truncates).map(|event| event.sequence).max();
-        let mut winners: BTreeMap<u8, &Event> = BTreeMap::new();
+        let mut by_sequence: BTreeMap<u8, Vec<&Event>> = BTreeMap::new();
         for event in events.into_iter().filter(|event| !event.truncates) {
-            let winner = winners.entry(event.sequence).or_insert(event);
-            if Feed::precedence(event) > Feed::precedence(winner) {
-                *winner = event;
-            }
+            by_sequence.entry(event.sequence).or_default().push(event);
         }
         let mut rows: Vec<(Row, u8, Option<u8>)> = Vec::new();
         let mut is_open = false;
-        for (sequence, event) in winners {
-            let is_dead = event.kind == Kind::Delete || floor.is_some_and(|floor| sequence <= floor);
-            let mut values = event.row.clone();
-            if is_open && self.ignores_nulls && !is_dead {
-                let before = &rows.last().expect("a row is open").0;
-                values = values.iter().zip(before).map(|(new, old)| new.or(*old)).collect();
+        for (sequence, mut events) in by_sequence {
+            events.sort_by_key(|event| Feed::precedence(event));
+            let winner = events.last().expect("there is one");
+            let is_dead = winner.kind == Kind::Delete || floor.is_some_and(|floor| sequence <= floor);
+            let before = rows.last().filter(|_| is_open).map(|row| row.0.clone());
+            let mut values = before.unwrap_or_else(|| vec![None; 3]);
+            for event in &events {
+                let over =
+                    |(new, old): (&Option<u8>, &Option<u8>)| if self.is_partial(event) { new.or(*old) } else { *new };
+                values = event.row.iter().zip(&values).map(over).collect();
             }
             let continues = is_open && !is_dead && {
                 let before = &rows.last().expect("a row is open").0;
@@ -115,12 +124,14 @@ impl Feed {
 
     /// Batch by batch, with only what a store would hand out.
     fn folded(&self) -> Vec<(Row, u8, Option<u8>)> {
-        let keeps_all = self.shows == Shows::History || self.ignores_nulls;
+        let mut keeps_all = self.shows == Shows::History;
         let mut store: BTreeMap<u8, Member<'static>> = BTreeMap::new();
         let mut target: BTreeMap<Location, (Row, u8, Option<u8>)> = BTreeMap::new();
         let mut floor: Option<u8> = None;
         let rows = TestRows { tracked: self.tracked.clone() };
         for (batch, events) in self.batches.iter().enumerate() {
+            // From the first batch of a flow that needs it on; what was dropped before doesn't matter.
+            keeps_all |= events.iter().any(|event| self.ignores_nulls.contains(&event.class));
             let truncation = events.iter().filter(|event| event.truncates).map(|event| event.sequence).max();
             let rises = truncation > floor;
             floor = floor.max(truncation);
@@ -198,8 +209,9 @@ impl Feed {
             sequence: Box::leak(Box::new([event.sequence])),
             kind: event.kind,
             rank: Rank { class: event.class, flow: 0, position: [0, 0, event.position] },
-            origin: Origin { flow: 0, batch: batch as u64 },
+            origin: Origin { flow: event.class as u32, batch: batch as u64 },
             authored: self.authored(event).map(Cow::Owned),
+            below: Vec::new(),
             values: match event.kind {
                 Kind::Upsert => Cow::Owned(bytes(&event.row)),
                 Kind::Delete => Cow::Borrowed(&[]),
@@ -223,11 +235,13 @@ impl Feed {
     }
 }
 
-fn event(position: u64, truncates: bool) -> impl Strategy<Value = Event> {
+const CLASSES: [Class; 4] = [Class::Snapshot, Class::OnceSnapshot, Class::Once, Class::Live];
+
+fn event(position: u64, sequences: u8, truncates: bool) -> impl Strategy<Value = Event> {
     let kind = prop_oneof![4 => Just(Kind::Upsert), 1 => Just(Kind::Delete)];
-    let class = prop_oneof![Just(Class::Snapshot), Just(Class::OnceSnapshot), Just(Class::Once), Just(Class::Live)];
+    let class = prop::sample::select(&CLASSES[..]);
     let row = prop::collection::vec(prop::option::weighted(0.7, 0..2_u8), 3);
-    (1..12_u8, kind, class, row, prop::bool::weighted(if truncates { 0.1 } else { 0.0 })).prop_map(
+    (1..sequences, kind, class, row, prop::bool::weighted(if truncates { 0.1 } else { 0.0 })).prop_map(
         move |(sequence, kind, class, row, truncates)| {
             let row = if kind == Kind::Delete || truncates { vec![None; 3] } else { row };
             Event { sequence, kind, class, row, position, truncates }
@@ -237,17 +251,20 @@ fn event(position: u64, truncates: bool) -> impl Strategy<Value = Event> {
 
 fn feed() -> impl Strategy<Value = Feed> {
     let shows = prop_oneof![Just(Shows::Latest), Just(Shows::History)];
-    (shows, prop::collection::vec(any::<bool>(), 3), any::<bool>(), 1..14_usize).prop_flat_map(
-        |(shows, tracked, ignores_nulls, count)| {
-            let events: Vec<_> = (0..count).map(|at| event(at as u64, shows == Shows::Latest)).collect();
+    let classes = prop::sample::subsequence(CLASSES.to_vec(), 0..=4);
+    let ignores_nulls = prop_oneof![Just(Vec::new()), Just(CLASSES.to_vec()), classes];
+    // Few sequences for many ties, or many for few.
+    (shows, prop::collection::vec(any::<bool>(), 3), (ignores_nulls, prop_oneof![Just(3_u8), Just(12)]), 1..14_usize)
+        .prop_flat_map(|(shows, tracked, (ignores_nulls, sequences), count)| {
+            let events: Vec<_> = (0..count).map(|at| event(at as u64, sequences, shows == Shows::Latest)).collect();
             let cuts = prop::collection::vec(0..count, 0..4);
             (events, cuts).prop_map(move |(events, cuts)| {
                 let order: Vec<usize> = (0..events.len()).collect();
-                let feed = Feed { shows, tracked: tracked.clone(), ignores_nulls, batches: vec![events] };
+                let (tracked, ignores_nulls) = (tracked.clone(), ignores_nulls.clone());
+                let feed = Feed { shows, tracked, ignores_nulls, batches: vec![events] };
                 feed.shuffled(&order, &cuts)
             })
-        },
-    )
+        })
 }
 
 proptest! {
@@ -310,6 +327,7 @@ fn a_change_event_beats_a_snapshot_of_its_sequence() {
         rank: Rank { class, flow: 9, position: [0, 0, 0] },
         origin: Origin::default(),
         authored: None,
+        below: Vec::new(),
         values: if kind == Kind::Upsert { Cow::Owned(bytes(&vec![Some(value)])) } else { Cow::Borrowed(&[][..]) },
         run_start: None,
         location: None,

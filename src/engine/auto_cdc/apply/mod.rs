@@ -43,10 +43,18 @@ pub(crate) struct Batch {
     /// Of its `txn` in the target.
     pub app_id: String,
     pub batch: i64,
-    /// What has to be kept of each key.
-    pub retention: Retention,
     /// So many threads may apply events at the same time.
     pub threads: usize,
+}
+
+impl Batch {
+    /// What has to be kept of each key to apply it: where events may be silent about columns, or history shows, all.
+    pub fn retention(&self) -> Retention {
+        match self.columns.spec.scd_type {
+            ScdType::One if self.flow.silence.is_none() => Retention::Newest,
+            _ => Retention::All,
+        }
+    }
 }
 
 /// What a batch did.
@@ -56,22 +64,9 @@ pub(crate) struct Applied {
     pub truncations: u64,
     /// Events that had the same key and sequence, in words.
     pub ties: Vec<Tie>,
-    /// Events that leave columns as they were before, of which the table kept nothing.
-    pub without_before: u64,
     pub rows_added: u64,
     pub rows_removed: u64,
 }
-
-/// What a thread has to tell of the keys that it folds.
-#[derive(Default)]
-struct Notes {
-    /// Of key and sequence; the winner, the loser.
-    ties: Vec<(usize, Vec<u8>, TieOf, TieOf)>,
-    without_before: u64,
-}
-
-/// What tells one event of a tie from the other.
-type TieOf = (Kind, Origin, [u64; 3]);
 
 /// Two different events of one key and sequence.
 #[derive(Debug)]
@@ -204,23 +199,17 @@ impl<'t> Application<'t> {
         let origin = self.origin();
         let portion = self.portion(events)?;
         let folder = self.folder();
-        let kept_newest_only = self.view.manifest().kept_newest_only();
-        let (folded, notes) = portion.fold(&self.flows, |key, group, stored, folded, notes: &mut Notes| {
+        let (folded, ties) = portion.fold(&self.flows, |key, group, stored, folded, ties: &mut Vec<_>| {
             let members = group.iter().map(|event| events.member(*event, class, order, origin)).collect();
-            let oldest = stored.first().filter(|_| kept_newest_only).map(|member| member.sequence);
             folder.fold(key, stored, members, folded, &mut |loser, winner| {
-                let takes_its_place = oldest == Some(winner.sequence) && loser.authored.is_none();
-                notes.without_before += u64::from(takes_its_place && winner.authored.is_some());
-                if notes.ties.len() < TIES_SHOWN {
+                if ties.len() < TIES_SHOWN {
                     let place = |member: &Member| (member.kind, member.origin, member.rank.position);
-                    notes.ties.push((key, winner.sequence.to_vec(), place(winner), place(loser)));
+                    ties.push((key, winner.sequence.to_vec(), place(winner), place(loser)));
                 }
             });
         })?;
         let keys = portion.keys();
-        self.applied.without_before += notes.iter().map(|notes| notes.without_before).sum::<u64>();
-        let ties = notes.into_iter().flat_map(|notes| notes.ties);
-        for (key, sequence, winner, loser) in ties.take(TIES_SHOWN - self.applied.ties.len()) {
+        for (key, sequence, winner, loser) in ties.into_iter().flatten().take(TIES_SHOWN - self.applied.ties.len()) {
             let tie = Tie {
                 key: self.key_words(keys[key])?,
                 sequence: words(&self.sequence_codec.decode([sequence.as_slice()])?)?,
@@ -301,7 +290,7 @@ impl<'t> Application<'t> {
         Ok(())
     }
 
-    fn place(&self, (kind, of, position): TieOf, this: Origin) -> Place {
+    fn place(&self, (kind, of, position): (Kind, Origin, [u64; 3]), this: Origin) -> Place {
         let name = || match of.flow == self.flow {
             true => self.batch.flow.name.clone(),
             false => self.view.manifest().flows[of.flow as usize].name.clone(),

@@ -133,6 +133,7 @@ impl Application<'_> {
             rank: Rank { class, flow: order, position: [0; 3] },
             origin: self.origin(),
             authored: None,
+            below: Vec::new(),
             values: Cow::Borrowed(&[]),
             run_start: None,
             location: None,

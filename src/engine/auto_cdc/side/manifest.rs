@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 pub const MANIFEST: &str = "manifest.json";
 
 /// The version of the formats of manifest and runs. From 3 on, what an event says may hold names of columns that the
-/// table doesn't have.
+/// table doesn't have, and weaker events of its sequence.
 pub(super) const FORMAT: u32 = 3;
 
 /// The earliest version whose tables are as well those of [`FORMAT`].
@@ -36,9 +36,6 @@ pub struct Manifest {
     version: u64,
     /// Whether a key's older members are kept.
     retention: Retention,
-    /// Whether older members were dropped before all were kept.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    kept_newest_only: bool,
     /// What the target is: SCD type, keys, sequence, tracked columns; the flows' matter.
     pub spec: serde_json::Value,
     /// The leaves of the members' values.
@@ -165,7 +162,6 @@ impl Manifest {
             format: FORMAT,
             version: 0,
             retention,
-            kept_newest_only: false,
             spec,
             layout,
             flows: Vec::new(),
@@ -196,15 +192,9 @@ impl Manifest {
         self.retention
     }
 
-    /// Keeps all members of a key from now on; those that were dropped before stay dropped.
+    /// Keeps all members of a key from now on. Those that were dropped before lie beneath whole rows and don't matter.
     pub fn keep_all(&mut self) {
-        self.kept_newest_only |= self.retention == Retention::Newest;
         self.retention = Retention::All;
-    }
-
-    /// Whether the oldest member of a key may have had others before it.
-    pub fn kept_newest_only(&self) -> bool {
-        self.kept_newest_only
     }
 
     /// The runs, oldest first.
