@@ -73,6 +73,32 @@ fn the_history_of_a_key_tells_its_versions_and_where_each_event_came_from() {
     assert_eq!((&told.result["scd_type"], &told.result["sequence_type"]), (&json!(2), &json!("BIGINT")));
 }
 
+/// An event that gives columns to another of its sequence is told too: part of the row comes from its file.
+#[test]
+fn events_that_others_of_their_sequence_lie_upon_are_told() {
+    for scd_type in [1, 2] {
+        let workspace =
+            TestWorkspace::new(&pipeline("id", &format!("IGNORE NULL UPDATES STORED AS SCD TYPE {scd_type}")));
+        workspace.write("data/a.json", r#"{"id":7,"seq":1,"city":"Bonn","seen":1}"#);
+        workspace.run_ok(&[]);
+        workspace.write("data/b.json", r#"{"id":7,"seq":2,"city":"Graz"}"#);
+        workspace.run_ok(&[]);
+        workspace.write("data/c.json", "{\"id\":1,\"seq\":1}\n{\"id\":7,\"seq\":2,\"seen\":2}\n");
+        workspace.run_ok(&[]);
+        let told = workspace.command(&["scd", "history", "t", "--key", "7"]).result;
+        let first = if scd_type == 1 { "superseded" } else { "opens" };
+        assert_eq!(texts(&told["events"], "effect"), [first, "fills_in", "opens"], "{told}");
+        let sources: Vec<&Value> = (0..3).map(|at| &told["events"][at]["place"]["source"]).collect();
+        assert_eq!(sources, ["data/a.json", "data/b.json", "data/c.json"], "{told}");
+        let versions = told["versions"].as_array().expect("versions");
+        let version = versions.last().expect("an open one");
+        assert_eq!(version["values"], json!([null, "Graz", "2"]), "{told}");
+        assert_eq!((&version["first_event"], &version["last_event"]), (&json!(2), &json!(2)), "{told}");
+        assert_eq!(told["events"][1]["version"], version["number"], "{told}");
+        assert_eq!(workspace.command(&["scd", "check", "t"]).code, Some(0));
+    }
+}
+
 #[test]
 fn of_type_1_the_newest_event_is_told_and_that_older_ones_are_not_kept() {
     let workspace = TestWorkspace::new(&pipeline("id, region", "STORED AS SCD TYPE 1"));

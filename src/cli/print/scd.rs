@@ -94,6 +94,7 @@ fn effect(event: &KeyEvent) -> String {
     match event.effect {
         Effect::Opens => format!("opens{version}"),
         Effect::Repeats => format!("repeats{version}"),
+        Effect::FillsIn => format!("fills in{version}"),
         // Of SCD type 1 the row that it deleted is not kept.
         Effect::Deletes if event.version.is_none() => "deletes the row".to_string(),
         Effect::Deletes => format!("ends{version}"),

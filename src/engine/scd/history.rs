@@ -2,7 +2,7 @@
 
 use pipeline::auto_cdc::ScdType;
 use pipeline::scd::{Effect, EventKind, KeyEvent, KeyFlags, KeyHistory, Version};
-use pipeline::timeline::{Floor, Kind, Member, Origin, Told};
+use pipeline::timeline::{Floor, Kind, Layer, Member, Origin, Told};
 
 use super::origin::{Origins, Places};
 use super::scd_table::ScdTable;
@@ -48,16 +48,21 @@ impl Engine {
                 update: origins.update(member.origin),
                 place: match is_absence {
                     true => places.of_batch(member.origin)?,
-                    false => places.of(member)?,
+                    false => places.of(member.origin, member.rank.position)?,
                 },
                 is_late: late[at],
                 values: values[at].clone(),
             });
         }
-        // What made events void stands behind them.
-        let voiding = voiding(&table, &told, &origins, &mut places)?;
-        let index = |member: usize| member + voiding.iter().filter(|(at, _)| *at <= member).count();
-        for (before, (at, event)) in voiding.iter().enumerate() {
+        // What made events void stands behind them, weaker events of a sequence before the strongest.
+        let mut others = voiding(&table, &told, &origins, &mut places)?;
+        for (at, event) in events.iter().enumerate() {
+            others
+                .extend(beneath(&told.members[at], event, &origins, &mut places)?.into_iter().map(|event| (at, event)));
+        }
+        others.sort_by_key(|(at, _)| *at);
+        let index = |member: usize| member + others.iter().filter(|(at, _)| *at <= member).count();
+        for (before, (at, event)) in others.iter().enumerate() {
             events.insert(at + before, event.clone());
         }
         let versions = told.rows.iter().enumerate().map(|(at, row)| {
@@ -133,6 +138,32 @@ fn voiding(
         voiding.push((at + 1, event));
     }
     Ok(voiding)
+}
+
+/// The events of a member's sequence that the one on top lies upon, the weakest first; `top`: that one.
+fn beneath(member: &Member<'_>, top: &KeyEvent, origins: &Origins, places: &mut Places<'_>) -> Result<Vec<KeyEvent>> {
+    let event = |layer: &Layer<'_>| {
+        let is_absence = layer.kind == Kind::Delete;
+        Ok(KeyEvent {
+            kind: if is_absence { EventKind::Absence } else { EventKind::Upsert },
+            effect: match top.effect {
+                Effect::Opens | Effect::Repeats => Effect::FillsIn,
+                other => other,
+            },
+            flow: origins.flow(layer.origin.flow).to_string(),
+            is_seed: layer.rank.class.is_seed(),
+            batch: layer.origin.batch,
+            update: origins.update(layer.origin),
+            place: match is_absence {
+                true => places.of_batch(layer.origin)?,
+                false => places.of(layer.origin, layer.rank.position)?,
+            },
+            is_late: false,
+            values: Vec::new(),
+            ..top.clone()
+        })
+    };
+    member.below.iter().rev().map(event).collect()
 }
 
 /// What is special about a key.

@@ -110,11 +110,11 @@ impl Origins {
 
 impl Places<'_> {
     /// Where an event stood.
-    pub fn of(&mut self, member: &Member<'_>) -> Result<EventPlace> {
-        let [major, minor, row] = member.rank.position;
+    pub fn of(&mut self, origin: Origin, position: [u64; 3]) -> Result<EventPlace> {
+        let [major, minor, row] = position;
         // All zeros in a later batch: the query has lost the position.
-        let is_known = member.rank.position != [0; 3] || member.origin.batch == 0;
-        let sources = self.sources(member.origin)?;
+        let is_known = position != [0; 3] || origin.batch == 0;
+        let sources = self.sources(origin)?;
         let record = is_known.then_some(row + 1);
         let mut files = sources
             .iter()

@@ -19,7 +19,7 @@ pub struct KeyHistory {
     pub sequence_type: String,
     /// The rows of the key, oldest first; at most one for SCD type 1.
     pub versions: Vec<Version>,
-    /// What is stored of the key, oldest first: events that show, repeat, delete; and the TRUNCATE, or the snapshot
+    /// What is stored of the key, oldest first: events that show, repeat, fill in, delete; and the TRUNCATE, or the snapshot
     /// without the key, that made the ones before it void.
     pub events: Vec<KeyEvent>,
     /// False: only the newest event is kept (SCD type 1 without IGNORE NULL UPDATES).
@@ -69,7 +69,8 @@ pub struct KeyEvent {
     pub place: EventPlace,
     /// It was applied after an event of a later sequence.
     pub is_late: bool,
-    /// The row after the event, one a column of [`KeyHistory::columns`]; empty for deletes.
+    /// The row after the event, one a column of [`KeyHistory::columns`]; empty for deletes, and for events that others
+    /// of their sequence lie upon.
     pub values: Vec<Option<String>>,
 }
 
@@ -104,6 +105,8 @@ pub enum Effect {
     Opens,
     /// It went on with the version that was there: nothing tracked changed.
     Repeats,
+    /// It gives columns that the next event, of the same sequence, leaves as they are.
+    FillsIn,
     /// It ended a version.
     Deletes,
     /// A delete where there was nothing.

@@ -32,7 +32,6 @@ impl<'a> Told<'a> {
         // Their values are filled already.
         let events = members.into_iter().map(|member| Member {
             authored: None,
-            below: Vec::new(),
             run_start: None,
             location: None,
             cutover: Cutover::default(),

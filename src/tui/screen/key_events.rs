@@ -19,6 +19,7 @@ fn effect(event: &KeyEvent) -> String {
     match event.effect {
         Effect::Opens => format!("opens{version}"),
         Effect::Repeats => format!("goes on with{version}"),
+        Effect::FillsIn => format!("fills in{version}"),
         Effect::Deletes if event.version.is_none() => "deletes the row".to_string(),
         Effect::Deletes => format!("ends{version}"),
         Effect::DeletesNothing => "deletes nothing".to_string(),
