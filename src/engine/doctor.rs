@@ -62,6 +62,7 @@ impl Engine {
         }
         self.leftovers(&state, repair, &mut findings).await?;
         self.older_state(&state, &tables, repair, &mut findings)?;
+        self.lost_checkpoints(&state, &mut findings)?;
         self.unknown_tables(&state, &tables, &mut findings)?;
         self.gone_tables(&state, &tables, &mut findings)?;
         self.side_tables(&state, &tables, &mut findings)?;
@@ -329,6 +330,40 @@ impl Engine {
                 }
             }
         }
+        self.lost_checkpoints(&state, findings)
+    }
+
+    /// Streams whose table tells how many batches they wrote, while nothing tells what those read: a state.db that was
+    /// rebuilt. An update refuses them.
+    fn lost_checkpoints(&self, state: &State, findings: &mut Vec<Finding>) -> Result<()> {
+        let graph = self.graph();
+        for id in graph.flow_ids() {
+            let flow = graph.flow(id);
+            let dataset = graph.dataset(flow.target);
+            if !flow.kind.is_incremental() {
+                continue;
+            }
+            let Some(record) = state.flow(&dataset.name.key(), &flow.name)? else { continue };
+            let known = state.known_batches(&record.flow_id, record.generation)?;
+            let Some(batch) = known.committed else { continue };
+            if !state.sources(&record.flow_id, record.generation)?.is_empty() {
+                continue;
+            }
+            findings.push(finding(
+                "checkpoint-lost",
+                format!(
+                    "flow `{}` has written {} to `{}`; which of its input that was is lost with state.db",
+                    flow.name,
+                    counted(batch as u64 + 1, "batch", "batches"),
+                    dataset.label
+                ),
+                &format!(
+                    "build the table anew: flowbench run --full-refresh {}; or bound the flow's start to what is new \
+                     (modifiedAfter, STARTINGVERSION) and start a new checkpoint: flowbench reset {}",
+                    dataset.label, flow.name
+                ),
+            ));
+        }
         Ok(())
     }
 
@@ -370,7 +405,7 @@ impl Engine {
     }
 
     /// Records what a table proves of a flow: a once flow that is in it is done. Of a stream only the number of
-    /// its last batch is known; it will not run before someone has decided how it starts again.
+    /// its last batch is known; it will not run before someone has decided how it starts again (`lost_checkpoints`).
     fn take_over(&self, state: &State, table: &Table, id: FlowId, findings: &mut Vec<Finding>) -> Result<()> {
         let graph = self.graph();
         let flow = graph.flow(id);
@@ -394,21 +429,6 @@ impl Engine {
                 help: None,
                 is_mended: true,
             });
-        } else {
-            findings.push(finding(
-                "checkpoint-lost",
-                format!(
-                    "flow `{}` has written {} to `{}`; which of its input that was is lost with state.db",
-                    flow.name,
-                    counted(batch as u64 + 1, "batch", "batches"),
-                    dataset.label
-                ),
-                &format!(
-                    "build the table anew: flowbench run --full-refresh {}; or bound the flow's start to what is new \
-                     (modifiedAfter, STARTINGVERSION) and start a new checkpoint: flowbench reset {}",
-                    dataset.label, flow.name
-                ),
-            ));
         }
         Ok(())
     }

@@ -313,8 +313,12 @@ fn lost_state_is_refused_and_repaired_as_far_as_the_tables_prove_it() {
     assert!(lost["message"].as_str().unwrap().contains("`live`"), "{repaired}");
     assert!(lost["help"].as_str().unwrap().contains("--full-refresh raw"), "{repaired}");
     assert_eq!(workspace.count("raw"), 5);
+    // It stays so, and is said again, until someone has decided.
+    let again = workspace.command(&["doctor"]);
+    assert_eq!(again.result["findings"].as_array().unwrap(), &[lost], "{again}");
     // What the repair proposes.
     workspace.run_ok(&["--full-refresh", "raw"]);
+    assert_eq!(workspace.command(&["doctor"]).result["findings"], serde_json::json!([]));
     assert_eq!(workspace.value("SELECT count(*), count(DISTINCT id) FROM raw"), "5|5");
 }
 

@@ -355,6 +355,43 @@ fn a_rewrite_of_files_that_dies_or_fails_is_finished_by_the_next_run() {
     );
 }
 
+/// A flow fails for good behind the side table's commit, and files of its table are worth joining when the update ends:
+/// the commit that is pending is made first.
+#[test]
+fn a_commit_that_a_flow_leaves_pending_is_made_before_files_are_joined() {
+    const FILES: usize = 24;
+    let fed = |settings: &str| {
+        let workspace = Workspace::of(
+            settings,
+            &format!(
+                "CREATE STREAMING TABLE t;\nCREATE FLOW t AS AUTO CDC INTO t FROM STREAM(feed) KEYS (id) SEQUENCE BY seq \
+                 COLUMNS * EXCEPT (op, seq) STORED AS SCD TYPE 2;\nCREATE TEMPORARY VIEW feed AS SELECT * FROM STREAM \
+                 read_files('data/feed', format => 'json', schema => '{COLUMNS}', schemaEvolutionMode => 'none', \
+                 maxFilesPerTrigger => 1);\n"
+            ),
+        );
+        for n in 0..FILES {
+            let rows = [n % 7, n % 5 + 10].map(|id| format!(r#"{{"id":{id},"name":"n{n}","seq":{n}}}"#));
+            put(&workspace, &format!("feed/{n:03}"), &rows.iter().map(String::as_str).collect::<Vec<_>>());
+        }
+        workspace
+    };
+    let rows = |workspace: &Workspace| workspace.rows("SELECT * FROM t ORDER BY ALL");
+    let oracle = fed("");
+    oracle.expect(0, &["run"]);
+    let expected = rows(&oracle);
+    let mut joined = 0;
+    for batch in [FILES - 6, FILES - 1, FILES] {
+        let workspace = fed("[limits]\nretries = 0\n");
+        let said = workspace.expect_at(&format!("side-committed:{batch}=error"), 1, &["run"]);
+        joined += usize::from(workspace.expect(0, &["events"]).contains("files joined to"));
+        workspace.expect(0, &["run"]);
+        assert_eq!(rows(&workspace), expected, "batch {batch}: {said}");
+        workspace.check_settled();
+    }
+    assert!(joined > 0, "no case joined files behind a failure");
+}
+
 /// kill -9 at a moment nobody chose, over and over, while input goes on arriving.
 #[test]
 fn changes_killed_at_random_moments_are_applied_once() {
