@@ -96,6 +96,8 @@ fn events_that_others_of_their_sequence_lie_upon_are_told() {
         assert_eq!((&version["first_event"], &version["last_event"]), (&json!(2), &json!(2)), "{told}");
         assert_eq!(told["events"][1]["version"], version["number"], "{told}");
         assert_eq!(workspace.command(&["scd", "check", "t"]).code, Some(0));
+        let keys = workspace.command(&["scd", "keys", "t"]).result;
+        assert_eq!(keys["keys"][1]["events"], 3, "{keys}");
     }
 }
 

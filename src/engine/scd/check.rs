@@ -6,7 +6,7 @@ use pipeline::auto_cdc::ScdType;
 use pipeline::scd::compare::{StoredRow, Violation, violations};
 use pipeline::scd::{CheckExample, Invariant, InvariantCount, KeyCounts, ScdCheck};
 
-use super::history::flags;
+use super::history::{event_count, flags};
 use super::origin::Origins;
 use super::scd_table::ScdTable;
 use super::target_rows::{TargetRow, TargetRows, Wanted};
@@ -45,7 +45,7 @@ impl Engine {
             let told = table.told(&stored);
             let flags = flags(&table, &told, &origins.late(&told.members));
             counts.keys += 1;
-            counts.events += told.members.len() as u64;
+            counts.events += event_count(&table, &told) as u64;
             for (is_set, count) in [
                 (flags.is_deleted, &mut counts.deleted),
                 (flags.has_gaps, &mut counts.with_gaps),

@@ -100,26 +100,42 @@ impl Engine {
     }
 }
 
-/// The TRUNCATEs, and snapshots without the key, that made its oldest events void: each as an event, with how many members
-/// stand before it.
+/// How many events the history of a key tells.
+pub(super) fn event_count(table: &ScdTable, told: &Told<'_>) -> usize {
+    told.members.iter().map(|member| 1 + member.below.len()).sum::<usize>() + floors(table, told).len()
+}
+
+/// The TRUNCATEs, and snapshots without the key, that made its oldest events void, each with the last member that it is
+/// above.
+fn floors<'t>(table: &'t ScdTable, told: &Told<'_>) -> Vec<(usize, &'t side::Floor)> {
+    let manifest = table.view.manifest();
+    if manifest.floors.is_empty() {
+        return Vec::new();
+    }
+    let of_members: Vec<Option<&side::Floor>> = told
+        .members
+        .iter()
+        .map(|member| {
+            manifest.voided_by(|floor| {
+                Floor { sequence: &floor.sequence, is_inclusive: floor.is_inclusive }.covers(member.sequence)
+            })
+        })
+        .collect();
+    let is_last = |at: usize| of_members.get(at + 1).is_none_or(|next| *next != of_members[at]);
+    let lasts = (0..of_members.len()).filter(|at| is_last(*at));
+    lasts.filter_map(|at| Some((at, of_members[at]?))).collect()
+}
+
+/// The same as events, with how many members stand before each.
 fn voiding(
     table: &ScdTable,
     told: &Told<'_>,
     origins: &Origins,
     places: &mut Places<'_>,
 ) -> Result<Vec<(usize, KeyEvent)>> {
-    let manifest = table.view.manifest();
-    let floor_of = |member: &Member<'_>| {
-        manifest.voided_by(|floor| {
-            Floor { sequence: &floor.sequence, is_inclusive: floor.is_inclusive }.covers(member.sequence)
-        })
-    };
     let mut voiding = Vec::new();
-    for (at, member) in told.members.iter().enumerate() {
-        let Some(floor) = floor_of(member) else { continue };
-        if told.members.get(at + 1).is_some_and(|next| floor_of(next) == Some(floor)) {
-            continue;
-        }
+    for (at, floor) in floors(table, told) {
+        let member = &told.members[at];
         let side::FloorBatch { flow, batch } = floor.raised_by;
         let origin = Origin { flow, batch };
         let event = KeyEvent {

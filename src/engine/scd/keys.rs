@@ -2,7 +2,7 @@
 
 use pipeline::scd::{KeyFlags, KeyPage, KeyRequest, KeySummary, key_words};
 
-use super::history::flags;
+use super::history::{event_count, flags};
 use super::origin::Origins;
 use super::scd_table::ScdTable;
 use super::value;
@@ -57,7 +57,7 @@ impl Engine {
                         key: members[0].key.to_vec(),
                         newest: members[0].sequence.to_vec(),
                         versions: told.rows.len(),
-                        events: told.members.len(),
+                        events: event_count(&table, &told),
                         flags,
                     });
                 }
