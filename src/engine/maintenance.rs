@@ -46,7 +46,10 @@ async fn run(update: &Update) -> Result<()> {
         }
         let is_change = dataset.flows.iter().any(|flow| graph.flow(*flow).kind.is_change());
         let compacted = match (is_change, update.change_targets.opened(id).await) {
-            (false, _) => compact(&target.table, &CompactionLimits::default()).await?,
+            (false, _) => {
+                let limits = CompactionLimits { keeps_order: true, ..CompactionLimits::default() };
+                compact(&target.table, &limits).await?
+            }
             (true, Some(target)) => {
                 let mut target = ChangeTarget::lock(target).await?;
                 // A merge that goes on may go on beside it.

@@ -45,24 +45,27 @@ pub async fn write(
     let state = session.state();
     let physical = state.create_physical_plan(plan).await.map_err(|e| query_error(during, e))?;
     let streams = execute_stream_partitioned(physical, session.task_ctx()).map_err(|e| query_error(during, e))?;
-    let mut tasks = JoinSet::new();
-    for stream in streams {
-        let (destination, stop) = (destination.clone(), stop.clone());
+    let mut tasks: JoinSet<Result<(usize, Vec<DataFile>)>> = JoinSet::new();
+    for (task, stream) in streams.into_iter().enumerate() {
+        let (mut destination, stop) = (destination.clone(), stop.clone());
         let (rows, during) = (rows.clone(), during.to_string());
-        tasks.spawn(async move { write_partition(stream, destination, stop, rows, &during).await });
+        destination.options.task = task;
+        tasks.spawn(async move { Ok((task, write_partition(stream, destination, stop, rows, &during).await?)) });
     }
-    let mut files = Vec::new();
+    let mut written: Vec<(usize, Vec<DataFile>)> = Vec::new();
     // The first failure ends the others: dropping the set aborts them, and their files are deleted.
     while let Some(ended) = tasks.join_next().await {
         match ended {
-            Ok(written) => files.extend(written?),
+            Ok(of_task) => written.push(of_task?),
             Err(error) if error.is_panic() => {
                 return Err(Error::Internal(format!("{during}: a task panicked: {error}")));
             }
             Err(error) => return Err(Error::Internal(format!("{during}: {error}"))),
         }
     }
-    Ok(files)
+    // Whichever came to its end first: in the order of the source, which decides ties of those who read the table.
+    written.sort_by_key(|(task, _)| *task);
+    Ok(written.into_iter().flat_map(|(_, files)| files).collect())
 }
 
 async fn write_partition(

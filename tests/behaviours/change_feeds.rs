@@ -250,6 +250,94 @@ fn of_events_of_one_sequence_the_strongest_leaves_the_others_their_columns() {
     }
 }
 
+/// Ranks that change under stored events: a flow that was a once flow, one that has another name, one whose checkpoint was
+/// reset.
+#[test]
+fn ties_go_by_what_their_flows_are_now() {
+    let flow = |name: &str, source: &str, once: &str, clause: &str| {
+        format!(
+            "{}CREATE FLOW {name} AS AUTO CDC{once} INTO t FROM STREAM({source}) KEYS (id) {clause} SEQUENCE BY seq COLUMNS * \
+             EXCEPT (seq, c);\n",
+            feed(source, "id BIGINT, x BIGINT, y BIGINT, c ARRAY<STRING>, seq BIGINT")
+        )
+    };
+    let sql = |flows: &[String]| format!("CREATE STREAMING TABLE t;\n{}", flows.concat());
+    let rows = |workspace: &TestWorkspace| workspace.rows("SELECT id, x, y FROM t ORDER BY id");
+
+    // A seed that goes on as a live flow.
+    for clause in ["", "IGNORE NULL UPDATES"] {
+        let flows = |once: &str| sql(&[flow("a", "a_rows", "", clause), flow("b", "b_rows", once, clause)]);
+        let workspace = without_retries(&flows(" ONCE"));
+        put(&workspace, "a_rows", 0, &[r#"{"id":1,"x":1,"y":1,"seq":5}"#]);
+        put(&workspace, "b_rows", 0, &[r#"{"id":2,"x":2,"y":2,"seq":5}"#]);
+        workspace.run_ok(&[]);
+        workspace.define(&flows(""));
+        put(&workspace, "b_rows", 1, &[r#"{"id":1,"x":9,"y":9,"seq":5}"#]);
+        workspace.run_ok(&[]);
+        assert_eq!(rows(&workspace), ["1|9|9", "2|2|2"], "{clause}");
+    }
+
+    // A renamed flow: it is the stronger one from then on.
+    let list = "COLUMNS TO UPDATE c";
+    let flows = |a: &str| sql(&[flow(a, "a_rows", "", list), flow("m", "m_rows", "", list)]);
+    let workspace = without_retries(&flows("a"));
+    put(&workspace, "a_rows", 0, &[r#"{"id":1,"x":1,"c":["x"],"seq":5}"#]);
+    put(&workspace, "m_rows", 0, &[r#"{"id":1,"y":2,"c":["y"],"seq":5}"#]);
+    workspace.run_ok(&[]);
+    workspace.define(&flows("zz"));
+    assert_eq!(workspace.command(&["rename-flow", "a", "zz"]).code, Some(0));
+    put(&workspace, "m_rows", 1, &[r#"{"id":1,"x":3,"c":["x"],"seq":5}"#]);
+    workspace.run_ok(&[]);
+    assert_eq!(rows(&workspace), ["1|1|2"]);
+
+    // Read again, an event says what it said before: it isn't kept twice. (The other two are of `m`.)
+    workspace.command(&["reset", "zz", "--yes"]);
+    workspace.run_ok(&[]);
+    assert_eq!(rows(&workspace), ["1|1|2"]);
+    let history = workspace.command(&["scd", "history", "t", "--key", "1"]).result;
+    assert_eq!(history["events"].as_array().map(Vec::len), Some(3), "{history}");
+}
+
+/// Ties of a feed that is a table go by the place in it, and that by the source's: in whichever order the tasks end that
+/// write a batch, and however the table was built or its files were joined since.
+#[test]
+fn ties_over_a_table_are_those_over_its_source() {
+    let pipeline = |files: &str| {
+        format!(
+            "CREATE STREAMING TABLE bronze AS SELECT * FROM STREAM read_files('data/feed', format => 'json', schema => 'id \
+             BIGINT, x BIGINT, seq BIGINT, pad STRING', schemaEvolutionMode => 'none', maxFilesPerTrigger => {files});\n\
+             CREATE STREAMING TABLE t;\nCREATE FLOW f AS AUTO CDC INTO t FROM STREAM(bronze) KEYS (id) SEQUENCE BY seq \
+             COLUMNS * EXCEPT (seq, pad);\n"
+        )
+    };
+    let put = |workspace: &TestWorkspace, file: u32, keys: u32, pad: &str| {
+        let row = |id: u32| format!(r#"{{"id":{id},"x":{file},"seq":5,"pad":"{pad}"}}"#);
+        let rows: Vec<String> = (0..keys).map(row).collect();
+        put(workspace, "feed", file, &rows.iter().map(String::as_str).collect::<Vec<_>>());
+    };
+    let winners = |workspace: &TestWorkspace| workspace.rows("SELECT x, count(*) FROM t GROUP BY x ORDER BY x");
+    // As much as two tasks are worth, in one batch.
+    for _ in 0..3 {
+        let workspace = without_retries(&pipeline("1000"));
+        (0..6).for_each(|file| put(&workspace, file, 4000, &"p".repeat(400)));
+        workspace.run_ok(&[]);
+        assert_eq!(winners(&workspace), ["5|4000"]);
+    }
+    // Many batches, whose files are joined; then both tables anew, and one of them.
+    let workspace = without_retries(&pipeline("1"));
+    for round in 1..=3 {
+        (round * 20 - 20..round * 20).for_each(|file| put(&workspace, file, 2, ""));
+        workspace.run_ok(&[]);
+        assert_eq!(winners(&workspace), [format!("{}|2", round * 20 - 1)]);
+        workspace.run_ok(&["--full-refresh", "t"]);
+        assert_eq!(winners(&workspace), [format!("{}|2", round * 20 - 1)]);
+    }
+    workspace.run_ok(&["--full-refresh-all"]);
+    assert_eq!(winners(&workspace), ["59|2"]);
+    workspace.run_ok(&["--full-refresh", "t"]);
+    assert_eq!(winners(&workspace), ["59|2"]);
+}
+
 /// An event of a feed that has the version of a snapshot goes over the snapshot's row.
 #[test]
 fn an_event_of_a_snapshots_version_leaves_its_columns() {

@@ -101,6 +101,28 @@ fn events_that_others_of_their_sequence_lie_upon_are_told() {
     }
 }
 
+/// A flow that leaves columns as they are comes later: what came before it stays gone, and that is said.
+#[test]
+fn events_that_were_dropped_before_all_are_kept_are_not_claimed() {
+    let more = "CREATE TEMPORARY VIEW more AS SELECT * FROM STREAM read_files('more', format => 'json', schema => 'id BIGINT, \
+                city STRING, seq BIGINT', schemaEvolutionMode => 'none');\nCREATE FLOW g AS AUTO CDC INTO t FROM STREAM(more) \
+                KEYS (id) IGNORE NULL UPDATES SEQUENCE BY seq COLUMNS * EXCEPT (seq);";
+    let workspace = TestWorkspace::new(&pipeline("id", ""));
+    workspace.write("more/a.json", r#"{"id":7,"city":"Rome","seq":30}"#);
+    apply(&workspace, "a", &["7 eu 10 U Natal 1", "7 eu 12 U Recife 2"]);
+    workspace.define(&format!("{}\n{more}", pipeline("id", "")));
+    workspace.run_ok(&[]);
+    let told = workspace.command(&["scd", "history", "t", "--key", "7"]).result;
+    assert_eq!(
+        (&told["keeps_all_events"], told["events"].as_array().map(Vec::len)),
+        (&json!(false), Some(2)),
+        "{told}"
+    );
+    workspace.run_ok(&["--full-refresh", "t"]);
+    let told = workspace.command(&["scd", "history", "t", "--key", "7"]).result;
+    assert_eq!((&told["keeps_all_events"], told["events"].as_array().map(Vec::len)), (&json!(true), Some(3)), "{told}");
+}
+
 #[test]
 fn of_type_1_the_newest_event_is_told_and_that_older_ones_are_not_kept() {
     let workspace = TestWorkspace::new(&pipeline("id, region", "STORED AS SCD TYPE 1"));

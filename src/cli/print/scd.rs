@@ -79,7 +79,7 @@ pub fn history(history: &KeyHistory, style: Style, width: Option<usize>) -> Stri
     out.push('\n');
     out.push_str(&grid.render(style, width));
     if !history.keeps_all_events {
-        out.push_str(&style.dim("of SCD type 1 the newest event of each key is kept, not those before it"));
+        out.push_str(&style.dim("of SCD type 1 the events before a whole row of the key may be gone"));
         out.push('\n');
     }
     out

@@ -13,7 +13,7 @@ use arrow::record_batch::RecordBatch;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::execute_stream_partitioned;
 use futures::StreamExt;
-use pipeline::auto_cdc::{ChangeFlow, NullKeys, SEQUENCE_COLUMN};
+use pipeline::auto_cdc::{ChangeFlow, NullKeys, SEQUENCE_COLUMN, ScdType};
 use pipeline::data_type::DataType;
 use pipeline::event::{ChangeMetrics, Details, FlowMetrics, Level};
 use pipeline::number::counted;
@@ -25,7 +25,7 @@ use super::apply::{Application, Applied, Batch, Place};
 use super::columns::{FlowColumns, type_of};
 use super::events::{Events, Refused};
 use super::position::carry;
-use super::side;
+use super::side::{self, Retention};
 use super::silence::Silence;
 use super::spec::{TargetSpec, drifted};
 use super::stored::class_number;
@@ -93,6 +93,7 @@ pub(crate) async fn run(
         flow: side_flow(run, class, Silence::of(change)),
         app_id: run.app_id(),
         batch,
+        retention: retention(run),
         threads: partitions(run, u64::MAX),
     };
 
@@ -189,6 +190,15 @@ pub(super) fn side_flow(run: &FlowRun<'_>, class: Class, silence: Silence) -> si
     }
 }
 
+/// What is kept of each key: all, where history shows or a flow's events may be silent about columns; then, whichever flow
+/// runs first, a key's history can be told.
+pub(super) fn retention(run: &FlowRun<'_>) -> Retention {
+    let graph = run.update.engine.graph();
+    let mut changes = run.dataset.flows.iter().filter_map(|id| graph.flow(*id).change.as_deref());
+    let keeps_all = |change: &ChangeFlow| change.scd_type() == ScdType::Two || !Silence::of(change).is_none();
+    if changes.any(keeps_all) { Retention::All } else { Retention::Newest }
+}
+
 /// Starts to run the query; its rows, or what it fails with, come through the channel.
 pub(super) async fn read(
     run: &FlowRun<'_>,
@@ -236,7 +246,7 @@ fn apply(
 ) -> Result<(Applied, Refused, Option<PreparedCommit>)> {
     let spec = target.recorded()?;
     check_drift(target, spec.as_ref(), &batch.columns.spec)?;
-    target.make_side(&batch.columns, batch.retention())?;
+    target.make_side(&batch.columns, batch.retention)?;
     let mut application = Application::begin(target, spec, batch)?;
     let (mut events, mut refused) = (Events::default(), Refused::default());
     while let Some(batch) = rows.blocking_recv() {

@@ -5,6 +5,8 @@ use crate::error::Error;
 
 /// Unknown columns that a notice names.
 const NAMES_MAX: usize = 8;
+/// As much is shown of a name.
+const NAME_CHARS_MAX: usize = 100;
 
 impl Refused {
     /// The error of a micro-batch that has such events, a missing sequence first; None if it has none. `flow` begins
@@ -67,7 +69,10 @@ impl Refused {
             .unknown_columns
             .iter()
             .filter(|(name, _)| !is_left_out(name))
-            .map(|(name, count)| format!("`{name}` ({count})"))
+            .map(|(name, count)| match name.char_indices().nth(NAME_CHARS_MAX) {
+                None => format!("`{name}` ({count})"),
+                Some((end, _)) => format!("`{}…` ({count})", &name[..end]),
+            })
             .collect();
         let more = if unknown.len() > NAMES_MAX { ", …" } else { "" };
         let shown = unknown[..unknown.len().min(NAMES_MAX)].join(", ");

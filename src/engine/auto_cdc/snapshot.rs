@@ -19,7 +19,7 @@ use pipeline::timeline::Class;
 use tokio::sync::mpsc;
 
 use super::apply::{Application, Applied, Batch, SnapshotKeys};
-use super::batch::{check_drift, columns, places, read, side_flow, tell_dropped};
+use super::batch::{check_drift, columns, places, read, retention, side_flow, tell_dropped};
 use super::columns::FlowColumns;
 use super::events::{Events, Refused};
 use super::position::carry;
@@ -253,6 +253,7 @@ pub(crate) async fn apply(
         flow: side_flow(run, class, Silence::None),
         app_id: run.app_id(),
         batch,
+        retention: retention(run),
         threads: partitions(run, u64::MAX),
     };
     let target = run.update.change_targets.of(run).await?;
@@ -348,7 +349,7 @@ fn apply_rows(
 ) -> Result<Outcome> {
     let spec = target.recorded()?;
     check_drift(target, spec.as_ref(), &batch.columns.spec)?;
-    target.make_side(&batch.columns, batch.retention())?;
+    target.make_side(&batch.columns, batch.retention)?;
     let mut application = Application::begin(target, spec, batch)?;
     let version_bytes = application.version_bytes(version)?;
     let (mut events, mut refused, mut seen) = (Events::default(), Refused::default(), SnapshotKeys::default());

@@ -110,7 +110,7 @@ impl Stored {
                 (Some(flows.grown(said, slot.rank.flow)), below.map(|layer| flows.layer(layer)).collect())
             }
         };
-        Member {
+        let member = Member {
             sequence: bytes(&slot.sequence),
             kind: match slot.kind {
                 side::Kind::Upsert => Kind::Upsert,
@@ -127,7 +127,8 @@ impl Stored {
                 last_seeded: slot.last_seeded.as_ref().map(bytes),
                 first_live: slot.first_live.as_ref().map(bytes),
             },
-        }
+        };
+        member.in_order()
     }
 }
 

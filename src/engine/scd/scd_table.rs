@@ -11,7 +11,7 @@ use pipeline::timeline::{Class, Cutover, Floor, Shows, Told};
 use super::value;
 use crate::auto_cdc::encode::{KeyCodec, RowCodec};
 use crate::auto_cdc::rows::Rows;
-use crate::auto_cdc::side::{self, MemberRef, Retention, View, Wanted};
+use crate::auto_cdc::side::{self, MemberRef, View, Wanted};
 use crate::auto_cdc::spec::TargetSpec;
 use crate::auto_cdc::stored::{Flows, Stored};
 use crate::auto_cdc::target::{commits_lost, side_folder};
@@ -226,7 +226,7 @@ impl ScdTable {
 
     /// Whether the older events of a key are there too.
     pub fn keeps_all(&self) -> bool {
-        self.view.manifest().retention() == Retention::All
+        self.view.manifest().has_all()
     }
 
     pub fn shows(&self) -> Shows {

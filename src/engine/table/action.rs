@@ -4,6 +4,7 @@
 //! Not here: where the lines are stored (`log.rs`) and what they add up to (`state.rs`). Actions of features
 //! that we don't use are skipped when read; `state.rs` refuses tables for which that would be wrong.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -56,7 +57,19 @@ pub struct Add {
     pub deletion_vector: Option<DeletionVector>,
 }
 
+/// See [`Add::by_age`]; time and path of each.
+pub(super) fn by_age(a: (i64, &str), b: (i64, &str)) -> Ordering {
+    let (name_a, name_b) = (a.1.rsplit('/').next(), b.1.rsplit('/').next());
+    a.0.cmp(&b.0).then_with(|| name_a.cmp(&name_b)).then_with(|| a.1.cmp(b.1))
+}
+
 impl Add {
+    /// The order in which files came into their table, and its rows with them: commits by their time, the files of one
+    /// commit by their names.
+    pub fn by_age(&self, other: &Add) -> Ordering {
+        by_age((self.modification_time, &self.path), (other.modification_time, &other.path))
+    }
+
     /// Rows that are in the table.
     pub fn live_rows(&self) -> Option<u64> {
         Some(self.rows()?.saturating_sub(self.deleted_rows()))

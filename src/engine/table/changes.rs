@@ -1,13 +1,14 @@
 //! What happened to a table, version by version, read from its log: for streams that read it, and for its
 //! history.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::action::{Action, Add, CommitInfo, PartitionValues};
+use super::action::{Action, Add, CommitInfo, PartitionValues, by_age};
 use super::deletion_vector::{DeletionVector, RowSet};
 use super::state::State;
 use super::{Table, log, state, stats};
@@ -45,6 +46,11 @@ impl AddedFile {
             stats: add.stats.clone(),
             modified_ms: add.modification_time,
         }
+    }
+
+    /// See [`Add::by_age`].
+    pub(super) fn by_age(&self, other: &AddedFile) -> Ordering {
+        by_age((self.modified_ms, &self.path), (other.modified_ms, &other.path))
     }
 
     pub(super) fn into_add(self) -> Add {
@@ -218,7 +224,7 @@ impl Table {
     pub fn files_at(&self, version: i64) -> Result<Vec<AddedFile>> {
         let list = |state: &State| {
             let mut files: Vec<AddedFile> = state.files.values().map(|add| AddedFile::new(version, add)).collect();
-            files.sort_by(|a, b| a.modified_ms.cmp(&b.modified_ms).then_with(|| a.path.cmp(&b.path)));
+            files.sort_by(AddedFile::by_age);
             files
         };
         if version == self.state.version {

@@ -13,7 +13,7 @@
 //! thousand rows to a full file. A large file is rewritten when a given part of it is deleted, so that a deleted row
 //! costs rewriting a given number of others (with 15 %, six).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -46,6 +46,9 @@ pub struct CompactionLimits {
     pub files_max: usize,
     /// A large file is rewritten when more of it is deleted.
     pub deleted_fraction_max: f64,
+    /// Whether rows stay in the order in which they came: only neighbours are joined. It decides ties of those who read
+    /// the table from its start.
+    pub keeps_order: bool,
     /// Whether small files are rewritten for that reason too, joined: for when no batch waits.
     pub rewrites_small: bool,
     /// How much is rewritten by one commit, in bytes of the rows that stay; one rewrite at least.
@@ -58,6 +61,7 @@ impl Default for CompactionLimits {
             file_bytes: 128 << 20,
             files_max: 16,
             deleted_fraction_max: 0.15,
+            keeps_order: false,
             rewrites_small: false,
             rewrite_bytes_max: 1 << 30,
         }
@@ -115,10 +119,14 @@ pub struct Compacted {
 /// Decides which files are worth rewriting.
 pub fn plan_rewrites(files: Vec<AddedFile>, limits: &CompactionLimits) -> Vec<Rewrite> {
     let mut classes: BTreeMap<(PartitionValues, u32), Vec<AddedFile>> = BTreeMap::new();
+    let mut neighbours: BTreeMap<PartitionValues, Vec<AddedFile>> = BTreeMap::new();
     let mut worn = Vec::new();
     for file in files {
         let is_worn = file.deleted_fraction() > limits.deleted_fraction_max;
         match size_class(file.live_bytes(), limits) {
+            _ if limits.keeps_order && !is_worn => {
+                neighbours.entry(file.partition_values.clone()).or_default().push(file);
+            }
             Some(class) => classes.entry((file.partition_values.clone(), class)).or_default().push(file),
             None if is_worn => worn.push(file),
             None => {}
@@ -126,6 +134,9 @@ pub fn plan_rewrites(files: Vec<AddedFile>, limits: &CompactionLimits) -> Vec<Re
     }
     // Joining small files pays soonest; of the worn ones the worst comes first.
     let mut rewrites: Vec<Rewrite> = Vec::new();
+    if limits.keeps_order {
+        rewrites.extend(neighbours.into_values().flat_map(|files| neighbours_of(files, limits)));
+    }
     let mut small_worn: BTreeMap<PartitionValues, Vec<AddedFile>> = BTreeMap::new();
     for ((partition, _), files) in classes {
         if files.len() >= limits.files_max.max(2) {
@@ -139,7 +150,7 @@ pub fn plan_rewrites(files: Vec<AddedFile>, limits: &CompactionLimits) -> Vec<Re
     let worth_it = small_worn.into_values().filter(|files| deleted(files) >= DELETED_ROWS_MIN);
     rewrites.extend(worth_it.map(|files| Rewrite { files }));
     for rewrite in &mut rewrites {
-        rewrite.files.sort_by(|a, b| a.modified_ms.cmp(&b.modified_ms).then_with(|| a.path.cmp(&b.path)));
+        rewrite.files.sort_by(AddedFile::by_age);
     }
     worn.sort_by(|a, b| b.deleted_fraction().total_cmp(&a.deleted_fraction()).then_with(|| a.path.cmp(&b.path)));
     rewrites.extend(worn.into_iter().map(|file| Rewrite { files: vec![file] }));
@@ -150,6 +161,32 @@ pub fn plan_rewrites(files: Vec<AddedFile>, limits: &CompactionLimits) -> Vec<Re
         is_first || bytes <= limits.rewrite_bytes_max
     };
     rewrites.into_iter().take_while(fits).collect()
+}
+
+/// Of the files of a partition those that lie side by side, are small, and are many of a class: stretches without a larger
+/// file, the smallest class first.
+fn neighbours_of(mut files: Vec<AddedFile>, limits: &CompactionLimits) -> Vec<Rewrite> {
+    files.sort_by(AddedFile::by_age);
+    // None: too large, or in a stretch already.
+    let mut classes: Vec<Option<u32>> = files.iter().map(|file| size_class(file.live_bytes(), limits)).collect();
+    let mut rewrites = Vec::new();
+    for class in classes.iter().flatten().copied().collect::<BTreeSet<u32>>() {
+        let mut start = 0;
+        while start < files.len() {
+            let fits = |at: &usize| classes[*at].is_some_and(|of_file| of_file <= class);
+            let end = (start..files.len()).take_while(fits).last().map_or(start, |last| last + 1);
+            // Smaller ones between them go along.
+            let of_class: Vec<usize> = (start..end).filter(|at| classes[*at] == Some(class)).collect();
+            if let (true, Some(first), Some(last)) =
+                (of_class.len() >= limits.files_max.max(2), of_class.first(), of_class.last())
+            {
+                rewrites.push(Rewrite { files: files[*first..=*last].to_vec() });
+                classes[*first..=*last].fill(None);
+            }
+            start = end.max(start + 1);
+        }
+    }
+    rewrites
 }
 
 /// The class of a small file, from 0; `None` for one that is large enough to stay.
@@ -252,8 +289,18 @@ impl Rewritten {
     /// # Errors
     /// `table-conflict` – a file that was rewritten is not in the table any more; what `Table::prepare` may say.
     pub fn prepare(self, table: &Table) -> Result<PreparedCompaction> {
-        let Rewritten { files, located } = self;
+        let Rewritten { files, mut located } = self;
         let moves = moves(&files, &located)?;
+        let mut ages: BTreeMap<&str, i64> = BTreeMap::new();
+        let moved = files.iter().filter(|old| !old.rows.is_empty());
+        for (place, old) in moves.iter().zip(moved) {
+            let age = ages.entry(&place.new_path).or_insert(i64::MIN);
+            *age = (*age).max(old.file.modified_ms);
+        }
+        // Its rows stay where they are in the order of the table's.
+        for file in &mut located.files {
+            file.modified_ms = ages.get(&*encode_path(&file.path)).copied().unwrap_or(file.modified_ms);
+        }
         let mut places: BTreeMap<&str, &FileMove> =
             moves.iter().map(|place| (place.old_path.as_str(), place)).collect();
         let (mut removes, mut deletes) = (Vec::with_capacity(files.len()), RowDeletes::new());

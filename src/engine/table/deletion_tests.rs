@@ -322,6 +322,49 @@ fn a_stream_of_small_batches_rewrites_each_row_three_times() {
     assert!(files_most <= 20 + 45 + 5, "{files_most}");
 }
 
+fn aged(mut file: AddedFile, modified_ms: i64) -> AddedFile {
+    file.modified_ms = modified_ms;
+    file
+}
+
+/// Batches of any size: what is joined lies side by side, so the rows stay in the order in which they came.
+#[test]
+fn neighbours_are_joined_in_the_order_of_their_rows() {
+    let limits = CompactionLimits { keeps_order: true, ..CompactionLimits::default() };
+    for sizes in [&[60_000_u64][..], &[60_000, 5_000_000, 90_000_000, 1000], &[60_000, 60_000, 3_000_000]] {
+        // A file's name and the batches that it holds.
+        let mut held: BTreeMap<String, Vec<i64>> = BTreeMap::new();
+        let mut files: Vec<AddedFile> = Vec::new();
+        let (mut written, mut rewritten) = (0, 0);
+        for batch in 0..2_000 {
+            let size = sizes[batch as usize * 7 % sizes.len()];
+            written += size;
+            let path = format!("part-{batch}");
+            files.push(aged(file(&path, size, 0), batch));
+            held.insert(path, vec![batch]);
+            for (at, rewrite) in plan_rewrites(files.clone(), &limits).into_iter().enumerate() {
+                let path = format!("part-joined-{batch}-{at}");
+                let joined = rewrite.files.iter().flat_map(|file| held.remove(&file.path).expect("it is there"));
+                let joined: Vec<i64> = joined.collect();
+                let bytes: u64 = rewrite.files.iter().map(|file| file.size).sum();
+                let modified_ms = rewrite.files.iter().map(|file| file.modified_ms).max().expect("some");
+                rewritten += bytes;
+                files.retain(|file| !rewrite.files.contains(file));
+                files.push(aged(file(&path, bytes, 0), modified_ms));
+                held.insert(path, joined);
+            }
+            let mut by_age: Vec<&AddedFile> = files.iter().collect();
+            by_age.sort_by(|a, b| a.by_age(b));
+            let batches: Vec<i64> = by_age.iter().flat_map(|file| held[&file.path].clone()).collect();
+            assert!(batches.is_sorted(), "{sizes:?} at {batch}");
+        }
+        let large = files.iter().filter(|file| file.size >= limits.file_bytes / 2).count();
+        // Small ones between two large ones are fewer than would be joined.
+        assert!(files.len() <= 4 * large + 60, "{sizes:?}: {} files, {large} large", files.len());
+        assert!(rewritten <= 4 * written, "{sizes:?}: {rewritten} of {written}");
+    }
+}
+
 #[test]
 fn worn_files_are_rewritten_the_worst_first_and_not_all_at_once() {
     let limits = CompactionLimits { rewrite_bytes_max: 200 << 20, ..CompactionLimits::default() };

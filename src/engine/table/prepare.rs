@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::action::Add;
 use super::deletion_vector::{self, DeletionVector, RowSet};
-use super::writer::{DataFile, InProgress};
+use super::writer::{DataFile, InProgress, now_ms};
 use super::{Commit, MetadataChange, RemoveSet, RowDeletes, Table, log, schema, stats};
 use crate::error::{Error, Result};
 
@@ -147,8 +147,14 @@ impl Table {
     /// portions may take back what an earlier one wrote.
     fn adds_without<'c>(&self, commit: &'c Commit) -> Result<(Vec<Add>, DeletedOfAdds<'c>)> {
         let (mut adds, mut of_adds) = (Vec::new(), Vec::new());
+        // Clocks go wrong; what comes later is younger all the same. Rows that only move stay as old as they are.
+        let newest = self.state.files.values().map(|file| file.modification_time).max();
+        let time = newest.map_or(now_ms(), |newest| now_ms().max(newest + 1));
         for file in &commit.adds {
             let mut add = file.to_add(!commit.rearranges);
+            if !commit.rearranges {
+                add.modification_time = time;
+            }
             let deleted = commit.deletes.get(&add.path).filter(|deleted| !deleted.is_empty());
             if let Some(last) = deleted.and_then(RowSet::max).filter(|last| *last >= file.rows) {
                 let why = format!("row {last} of the new file `{}` is to be deleted, of {} rows", file.path, file.rows);

@@ -42,7 +42,7 @@ impl Table {
             actions.extend(protocol.map(|protocol| Action { protocol: Some(protocol), ..Action::default() }));
             actions.push(Action { meta_data: Some(metadata), ..Action::default() });
             actions.extend(removes.map(|remove| Action { remove: Some(remove), ..Action::default() }));
-            actions.extend(promoted_adds(&shadow, &folder, now));
+            actions.extend(promoted_adds(&shadow, &folder));
             actions.extend(txn_actions(&txns, now));
             if self.write(actions)? {
                 break;
@@ -70,7 +70,7 @@ impl Table {
             name: Some(name.to_owned()),
             ..shadow.state.metadata.clone()
         };
-        let mut actions: Vec<Action> = promoted_adds(&shadow, &folder, now).collect();
+        let mut actions: Vec<Action> = promoted_adds(&shadow, &folder).collect();
         actions.extend(txn_actions(txns, now));
         let table = create(dir, metadata, &shadow.state.schema, actions, operation)?;
         remove_shadow_log(&shadow.dir)?;
@@ -78,11 +78,14 @@ impl Table {
     }
 }
 
-fn promoted_adds<'a>(shadow: &'a Table, folder: &'a str, now: i64) -> impl Iterator<Item = Action> + 'a {
-    shadow.state.files.values().map(move |file| {
+/// The shadow's files as this table's, in the order in which they came, which their times go on telling.
+fn promoted_adds<'a>(shadow: &'a Table, folder: &'a str) -> impl Iterator<Item = Action> + 'a {
+    let mut files: Vec<_> = shadow.state.files.values().collect();
+    files.sort_by(|a, b| a.by_age(b));
+    files.into_iter().map(move |file| {
         let path = format!("{}/{}", encode_path(folder), file.path);
         let deletion_vector = file.deletion_vector.as_ref().map(|vector| vector.below(folder));
-        let add = Add { path, data_change: true, modification_time: now, deletion_vector, ..file.as_ref().clone() };
+        let add = Add { path, data_change: true, deletion_vector, ..file.as_ref().clone() };
         Action { add: Some(add), ..Action::default() }
     })
 }

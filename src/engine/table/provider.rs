@@ -55,7 +55,7 @@ impl Table {
         }
         // Oldest first, so that the first rows of a table are the same as long as it only grows.
         let mut files: Vec<Arc<Add>> = state.files.values().cloned().collect();
-        files.sort_by(|a, b| a.modification_time.cmp(&b.modification_time).then_with(|| a.path.cmp(&b.path)));
+        files.sort_by(|a, b| a.by_age(b));
         let files = files.into_iter().map(|add| self.without_deleted(add)).collect::<Result<_>>()?;
         Ok(Arc::new(DataFiles::new(&self.dir, &state.schema, &state.metadata.partition_columns, files)))
     }

@@ -46,6 +46,8 @@ pub struct WriterOptions {
     pub dictionary: bool,
     /// Whether `finish_located` can say where each row is. Without partitions it always can.
     pub locate_rows: bool,
+    /// Which one it is of the tasks that write the files of a commit, in the order of their rows: names of files tell.
+    pub task: usize,
     /// When the files are made to survive a power failure. A killed process loses nothing either way.
     pub sync: SyncAt,
 }
@@ -71,6 +73,7 @@ impl Default for WriterOptions {
             compression: Compression::SNAPPY,
             dictionary: false,
             locate_rows: false,
+            task: 0,
             sync: SyncAt::Finish,
         }
     }
@@ -183,6 +186,8 @@ pub struct DataWriter {
     table_dir: PathBuf,
     /// Put before the path of each file: empty, or `gen-2/`.
     prefix: String,
+    /// Part of the names of its files.
+    id: uuid::Uuid,
     schema: SchemaRef,
     file_fields: Vec<FieldRef>,
     file_columns: Vec<usize>,
@@ -234,6 +239,7 @@ impl DataWriter {
         Ok(DataWriter {
             table_dir: table_dir.to_path_buf(),
             prefix: sub_folder.map(|folder| format!("{}/", folder.trim_end_matches('/'))).unwrap_or_default(),
+            id: uuid::Uuid::new_v4(),
             file_fields: schema::file_fields(&schema, partition_by),
             file_columns,
             partition_by: partition_by.to_vec(),
@@ -339,7 +345,8 @@ impl DataWriter {
             path.push_str(&partition::folder(&self.partition_by, &partition_values));
             path.push('/');
         }
-        path.push_str(&format!("part-{}.parquet", uuid::Uuid::new_v4()));
+        // As Spark names them, so that names sort as the files were begun.
+        path.push_str(&format!("part-{:05}-{}-c{:05}.parquet", self.options.task, self.id, self.created));
         let file_path = self.table_dir.join(&path);
         let folder = file_path.parent().expect("a file is in a folder");
         fs::create_dir_all(folder).map_err(|error| Error::io("create", folder, error))?;
@@ -401,6 +408,7 @@ impl DataWriter {
         if self.options.sync == SyncAt::Finish {
             log::sync_folders(&self.table_dir, self.done.iter().map(|(_, file)| file.in_progress.path.as_path()))?;
         }
+        self.done.sort_by_key(|(number, _)| *number);
         let mut index_of = vec![0; self.created];
         self.done.iter().enumerate().for_each(|(index, (number, _))| index_of[*number] = index);
         self.runs.iter_mut().for_each(|run| run.file = index_of[run.file]);

@@ -22,7 +22,7 @@ pub struct KeyHistory {
     /// What is stored of the key, oldest first: events that show, repeat, fill in, delete; and the TRUNCATE, or the snapshot
     /// without the key, that made the ones before it void.
     pub events: Vec<KeyEvent>,
-    /// False: only the newest event is kept (SCD type 1 without IGNORE NULL UPDATES).
+    /// False: events before a whole row may be gone (SCD type 1; without IGNORE NULL UPDATES only the newest is kept).
     pub keeps_all_events: bool,
     pub flags: KeyFlags,
     /// Sequence of the last event of a once flow, or version of the last once snapshot that speaks for the key.

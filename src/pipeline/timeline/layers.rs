@@ -5,7 +5,7 @@
 //! row, or one that says nothing more than those of its flow above it, doesn't matter any more and isn't kept.
 
 use std::borrow::Cow;
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
 
 use super::{Kind, Member, Origin, Precedence, Rank, RowBytes, precedence};
 
@@ -22,6 +22,13 @@ pub struct Layer<'a> {
 impl Layer<'_> {
     fn precedence(&self) -> Precedence {
         precedence(self.kind, self.rank)
+    }
+
+    /// Whether it says nothing beside what those of its flow above it say, now or of columns that come later: about these
+    /// the events of a flow say the same, those of another flow may not.
+    fn is_covered(&self, of_flow: Option<&[u8]>, rows: &dyn RowBytes) -> bool {
+        let (Some(said), Some(of_flow)) = (self.authored.as_deref(), of_flow) else { return false };
+        rows.union(of_flow, said) == of_flow
     }
 }
 
@@ -73,34 +80,35 @@ impl<'a> Member<'a> {
             Ordering::Less => 0,
             _ => 1 + self.below.iter().take_while(|layer| layer.precedence() >= added.precedence()).count(),
         };
-        let mut above: Option<Cow<'_, [u8]>> = None;
-        for layer in &layers[..place] {
-            // Nothing is seen of an event beneath a whole row.
-            let said = layer.authored.as_ref()?;
-            above = Some(match above {
-                None => Cow::Borrowed(&said[..]),
-                Some(above) => Cow::Owned(rows.union(&above, said)),
-            });
+        let beneath = layers.split_off(place);
+        // Nothing is seen of an event beneath a whole row.
+        let above: Option<Vec<&[u8]>> = layers.iter().map(|layer| layer.authored.as_deref()).collect();
+        let above = union(above?.into_iter(), rows);
+        let mut of_flow = said_of(&layers, added.rank.flow, rows);
+        if added.is_covered(of_flow.as_deref(), rows) {
+            return None;
         }
-        let is_seen_through = added.authored.is_some();
-        let beneath = self.values_of(&layers[place..]).filter(|_| is_seen_through);
+        let lower = self.values_of(&beneath);
         let mut values = match (event.kind, &event.authored) {
             (Kind::Delete, _) => None,
             (Kind::Upsert, None) => Some(event.values.clone()),
-            (Kind::Upsert, Some(authored)) => Some(Cow::Owned(rows.fill(&event.values, authored, beneath))),
+            (Kind::Upsert, Some(authored)) => Some(Cow::Owned(rows.fill(&event.values, authored, lower))),
         };
         if let Some(above) = &above {
             values = Some(Cow::Owned(rows.fill(&self.values, above, values.as_deref())));
         }
-        if is_covered(&added, &layers[..place], rows) {
-            return None;
-        }
-        let beneath = layers.split_off(place);
+        // What the event covers: all, if it is a whole row, else those of its flow that say nothing beside it.
+        of_flow = added.authored.as_deref().map(|said| with_more(of_flow, said, rows));
+        let (flow, is_whole) = (added.rank.flow, added.authored.is_none());
         layers.push(added);
-        for layer in beneath {
-            if !is_covered(&layer, &layers, rows) {
-                layers.push(layer);
+        for layer in beneath.into_iter().filter(|_| !is_whole) {
+            if layer.rank.flow == flow {
+                if layer.is_covered(of_flow.as_deref(), rows) {
+                    continue;
+                }
+                of_flow = layer.authored.as_deref().map(|said| with_more(of_flow, said, rows));
             }
+            layers.push(layer);
         }
         let mut layers = layers.into_iter();
         let top = layers.next()?;
@@ -118,22 +126,39 @@ impl<'a> Member<'a> {
         })
     }
 
+    /// With its layers in the order of their ranks, which are others once a flow has another name. What an event has put
+    /// over another stays.
+    pub fn in_order(mut self) -> Member<'a> {
+        if self.below.is_empty() {
+            return self;
+        }
+        let mut layers = vec![self.top()];
+        layers.append(&mut self.below);
+        layers.sort_by_key(|layer| Reverse(layer.precedence()));
+        let whole = layers.iter().position(|layer| layer.authored.is_none());
+        layers.truncate(whole.map_or(layers.len(), |whole| whole + 1));
+        let top = layers.remove(0);
+        let Layer { kind, rank, origin, authored } = top;
+        Member { kind, rank, origin, authored, below: layers, ..self }
+    }
+
     /// The values of the lowest of its layers; None: there are none, or they delete.
     fn values_of(&self, layers: &[Layer<'_>]) -> Option<&[u8]> {
         layers.first().filter(|layer| layer.kind == Kind::Upsert).map(|_| &self.values[..])
     }
 }
 
-/// Whether a layer says nothing that isn't said above it, now or of columns that come later.
-fn is_covered(layer: &Layer<'_>, above: &[Layer<'_>], rows: &dyn RowBytes) -> bool {
-    if above.last().is_some_and(|above| above.authored.is_none()) {
-        return true;
-    }
-    let Some(authored) = &layer.authored else { return false };
-    // What a flow says about columns that come later is the same of all its events. Of another flow it may differ.
-    let of_flow = above.iter().filter(|above| above.origin.flow == layer.origin.flow);
-    let said = of_flow.filter_map(|above| above.authored.as_deref()).fold(None, |said: Option<Vec<u8>>, next| {
-        Some(said.map_or_else(|| next.to_vec(), |said| rows.union(&said, next)))
-    });
-    said.is_some_and(|said| rows.union(&said, authored) == said)
+/// What one of them says something about; None: there are none.
+fn union<'s>(said: impl Iterator<Item = &'s [u8]>, rows: &dyn RowBytes) -> Option<Vec<u8>> {
+    said.fold(None, |before, said| Some(with_more(before, said, rows)))
+}
+
+fn with_more(before: Option<Vec<u8>>, said: &[u8], rows: &dyn RowBytes) -> Vec<u8> {
+    before.map_or_else(|| said.to_vec(), |before| rows.union(&before, said))
+}
+
+/// What the layers of a flow say something about.
+fn said_of(layers: &[Layer<'_>], flow: u32, rows: &dyn RowBytes) -> Option<Vec<u8>> {
+    let of_flow = layers.iter().filter(|layer| layer.rank.flow == flow);
+    union(of_flow.filter_map(|layer| layer.authored.as_deref()), rows)
 }

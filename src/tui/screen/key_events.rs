@@ -137,6 +137,6 @@ pub fn draw(app: &mut App, pane: Pane, history: &KeyHistory, list: List, inner: 
 pub fn foot(history: &KeyHistory) -> &'static str {
     match history.keeps_all_events {
         true => "",
-        false => "only the newest event of a key is kept",
+        false => "events before a whole row may be gone",
     }
 }

@@ -43,18 +43,10 @@ pub(crate) struct Batch {
     /// Of its `txn` in the target.
     pub app_id: String,
     pub batch: i64,
+    /// What is kept of each key.
+    pub retention: Retention,
     /// So many threads may apply events at the same time.
     pub threads: usize,
-}
-
-impl Batch {
-    /// What has to be kept of each key to apply it: where events may be silent about columns, or history shows, all.
-    pub fn retention(&self) -> Retention {
-        match self.columns.spec.scd_type {
-            ScdType::One if self.flow.silence.is_none() => Retention::Newest,
-            _ => Retention::All,
-        }
-    }
 }
 
 /// What a batch did.

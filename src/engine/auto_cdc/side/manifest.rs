@@ -36,6 +36,9 @@ pub struct Manifest {
     version: u64,
     /// Whether a key's older members are kept.
     retention: Retention,
+    /// Whether older members were dropped before all were kept.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    has_dropped: bool,
     /// What the target is: SCD type, keys, sequence, tracked columns; the flows' matter.
     pub spec: serde_json::Value,
     /// The leaves of the members' values.
@@ -90,10 +93,11 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// Whether both are one to members: a new generation is another flow, and so is one that is silent about other
-    /// columns.
+    /// Whether both are one to members: a new generation is another flow, and so is one of another class, or that is
+    /// silent about other columns.
     pub fn is_same(&self, other: &Flow) -> bool {
-        self.id == other.id && self.generation == other.generation && self.silence == other.silence
+        let is_one = self.id == other.id && self.generation == other.generation;
+        is_one && self.class == other.class && self.silence == other.silence
     }
 }
 
@@ -162,6 +166,7 @@ impl Manifest {
             format: FORMAT,
             version: 0,
             retention,
+            has_dropped: false,
             spec,
             layout,
             flows: Vec::new(),
@@ -194,7 +199,13 @@ impl Manifest {
 
     /// Keeps all members of a key from now on. Those that were dropped before lie beneath whole rows and don't matter.
     pub fn keep_all(&mut self) {
+        self.has_dropped |= self.retention == Retention::Newest && !self.runs.is_empty();
         self.retention = Retention::All;
+    }
+
+    /// Whether all members of a key are there.
+    pub fn has_all(&self) -> bool {
+        self.retention == Retention::All && !self.has_dropped
     }
 
     /// The runs, oldest first.
