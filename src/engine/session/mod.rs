@@ -97,10 +97,16 @@ pub fn flow_session(engine: &SessionContext) -> SessionContext {
     SessionContext::new_with_state(flow_state(engine).0)
 }
 
-/// A session like `flow` whose plans have at most this many partitions.
+/// A session like `flow` whose plans have at most this many partitions. Where a query only looks at row after row, one
+/// partition's rows come before the next one's in their source: that decides ties of those who read what it writes.
 pub fn with_partitions(flow: &SessionContext, partitions: usize) -> SessionContext {
     let mut state = flow.state();
-    state.config_mut().options_mut().execution.target_partitions = partitions.max(1);
+    let settings = state.config_mut().options_mut();
+    settings.execution.target_partitions = partitions.max(1);
+    // No partition takes files of another one, and rows aren't dealt out; a file is cut instead.
+    settings.execution.enable_file_stream_work_stealing = false;
+    settings.optimizer.enable_round_robin_repartition = false;
+    settings.optimizer.repartition_file_min_size = 1 << 20;
     SessionContext::new_with_state(state)
 }
 

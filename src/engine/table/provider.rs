@@ -385,7 +385,9 @@ impl TableProvider for DataFiles {
         // Timestamps of old Spark versions are nanoseconds, which ends in 2262; microseconds hold them all.
         options.global.coerce_int96 = Some("us".into());
         let source = ParquetSource::new(self.scan_schema.clone()).with_table_parquet_options(options);
-        let groups = FileGroup::new(files).split_files(session.config().target_partitions());
+        // Side by side, oldest first; `FileGroup::split_files` would sort them by path.
+        let group_files = files.len().div_ceil(session.config().target_partitions().max(1));
+        let groups = files.chunks(group_files).map(|files| FileGroup::new(files.to_vec())).collect();
         let scan = FileScanConfigBuilder::new(ObjectStoreUrl::local_filesystem(), Arc::new(source))
             .with_file_groups(groups)
             .with_statistics(total)
