@@ -43,7 +43,7 @@ const NEW_KEYS_PER_CENT: u64 = 2;
 /// A feed in which every key comes at least once, some much more often than others.
 pub fn feed(folder: &Path, events: u64, keys: u64, files: u64) -> io::Result<Vec<PathBuf>> {
     let what = format!("{events} changes of {keys} keys in {files} files");
-    once(folder, &what, || {
+    files_once(folder, &what, || {
         let key_of = |index: u64| match index < keys {
             true => spread(index, keys),
             false => {
@@ -60,7 +60,7 @@ pub fn feed(folder: &Path, events: u64, keys: u64, files: u64) -> io::Result<Vec
 
 /// A row of each key, in no order of keys: what is in a target before changes come.
 pub fn seed(folder: &Path, keys: u64) -> io::Result<Vec<PathBuf>> {
-    once(folder, &format!("a seed of {keys} keys"), || {
+    files_once(folder, &format!("a seed of {keys} keys"), || {
         let mut paths = Vec::new();
         for first in (0..keys).step_by(SEED_FILE_ROWS as usize) {
             let insert = |index: u64| Change {
@@ -79,7 +79,7 @@ pub fn seed(folder: &Path, keys: u64) -> io::Result<Vec<PathBuf>> {
 /// Files of `rows` changes each, whose keys are spread over all that `seed` inserted; they come after `seed`'s.
 pub fn changes_of_seeded(folder: &Path, keys: u64, files: u64, rows: u64) -> io::Result<Vec<PathBuf>> {
     let what = format!("{files} files of {rows} changes of {keys} seeded keys");
-    once(folder, &what, || {
+    files_once(folder, &what, || {
         let key_of = |index: u64| match Draw(index).below("new key", 100) < NEW_KEYS_PER_CENT {
             true => keys + index,
             false => Draw(index).below("key", keys),
@@ -89,6 +89,12 @@ pub fn changes_of_seeded(folder: &Path, keys: u64, files: u64, rows: u64) -> io:
         let arrived = &arrived[..(files * rows) as usize];
         write_files(folder, keys.div_ceil(SEED_FILE_ROWS) as usize, arrived.chunks(rows as usize))
     })
+}
+
+/// Files that are written once, wherever the folder has been moved to since.
+fn files_once(folder: &Path, what: &str, write: impl FnOnce() -> io::Result<Vec<PathBuf>>) -> io::Result<Vec<PathBuf>> {
+    let written = once(folder, what, write)?;
+    Ok(written.iter().filter_map(|path| Some(folder.join(path.file_name()?))).collect())
 }
 
 #[derive(Debug, Clone, Copy)]
