@@ -209,17 +209,15 @@ impl Flows {
     }
 }
 
-/// What the events of a member say something about, as it is stored.
-pub(super) fn stored_said<'m>(member: &'m Member<'_>) -> Option<Cow<'m, [u8]>> {
-    let said = member.authored.as_deref()?;
-    Some(match member.below.is_empty() {
-        true => Cow::Borrowed(said),
-        false => Cow::Owned(silence::with_layers(said, &member.below)),
-    })
+/// Puts the layers beneath an event where they are stored, behind what it says itself. Hardly any member has some.
+pub(super) fn put_layers(member: &mut Member<'_>) {
+    if let (Some(said), false) = (&member.authored, member.below.is_empty()) {
+        member.authored = Some(Cow::Owned(silence::with_layers(said, &member.below)));
+    }
 }
 
-/// A member as the side table takes it; `said` is its [`stored_said`].
-pub(super) fn stored_form<'m>(key: &'m [u8], member: &'m Member<'m>, said: Option<&'m [u8]>) -> MemberRef<'m> {
+/// The same the other way: a member as the side table takes it, after [`put_layers`].
+pub(super) fn stored_form<'m>(key: &'m [u8], member: &'m Member<'m>) -> MemberRef<'m> {
     MemberRef {
         key,
         sequence: member.sequence,
@@ -233,7 +231,7 @@ pub(super) fn stored_form<'m>(key: &'m [u8], member: &'m Member<'m>, said: Optio
             position: member.rank.position,
         },
         batch_id: member.origin.batch,
-        authored: said,
+        authored: member.authored.as_deref(),
         run_start: member.run_start,
         location: member.location.map(|location| side::Location { file: location.file, row: location.row }),
         last_seeded: member.cutover.last_seeded,

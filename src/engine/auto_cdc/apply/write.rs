@@ -10,7 +10,7 @@ use pipeline::timeline::{AddedRow, Counts, Folded, Location, Member, Shows};
 
 use super::{Application, internal};
 use crate::auto_cdc::side::Staged;
-use crate::auto_cdc::stored::{stored_form, stored_said};
+use crate::auto_cdc::stored::{put_layers, stored_form};
 use crate::error::{Error, Result};
 use crate::table::{DataFile, DataWriter, Located, SyncAt, WriterOptions};
 
@@ -29,6 +29,7 @@ pub(super) struct Written {
 impl Application<'_> {
     /// Writes what some keys change, beside what is in force: rows of the target, and a run.
     pub(super) fn write(&self, keys: &[&[u8]], mut folded: Folded<'_>) -> Result<Written> {
+        folded.members.iter_mut().for_each(|(_, member)| put_layers(member));
         let is_one_file =
             self.target.target.partition_by.is_empty() && (1..=ROWS_AT_ONCE).contains(&folded.added.len());
         let (run, files) = if is_one_file {
@@ -71,10 +72,8 @@ impl Application<'_> {
         folded: &Folded<'_>,
         new_files: impl FnOnce() -> Result<Vec<(u32, String)>>,
     ) -> Result<Option<Staged>> {
-        let said: Vec<_> = folded.members.iter().map(|(_, member)| stored_said(member)).collect();
-        let members: Vec<_> = folded.members.iter().zip(&said).collect();
-        let newest_first = members.chunk_by(|a, b| a.0.0 == b.0.0).flat_map(|of_key| of_key.iter().rev());
-        let members = newest_first.map(|((key, member), said)| stored_form(keys[*key], member, said.as_deref()));
+        let newest_first = folded.members.chunk_by(|a, b| a.0 == b.0).flat_map(|of_key| of_key.iter().rev());
+        let members = newest_first.map(|(key, member)| stored_form(keys[*key], member));
         self.side.write_run(members, folded.members.len(), new_files)
     }
 
